@@ -34,19 +34,21 @@ class AlternativeKeys(TypedDict, total=False):
 
     Attributes
     ----------
-    partitions : of the buffer.
-    messages : their number.
-    message_bytes : the size of all but the last.
+    partitions : number of partitions of the buffer.
+    messages : number of messages.
+    message_bytes : size of every message but the last.
     vcis : communication contexts requested from the MPI.
-    algorithm, segment_bytes : of a collective.
-    form : what predicted it.
-    source : as of a [prediction](#predictedmethod).
-    extrapolated : what is outside the measured range.
-    messages_between_nodes : of aggregation.
-    largest_part, edge_cut : of a partition of a mesh: the work of the largest part over the mean, and the
-        edges between parts.
-    kind, phase, functions : of a program: the kind of the change, and the phase and the functions that it
-        changes.
+    algorithm : algorithm of a collective.
+    segment_bytes : size of the segments of a collective.
+    form : the form that predicted the time.
+    source : source of the parameters, as in a [prediction](#predictedmethod).
+    extrapolated : the values that are outside the measured range.
+    messages_between_nodes : number of messages between nodes with aggregation.
+    largest_part : the work of the largest part of a mesh over the mean.
+    edge_cut : number of edges between the parts of a mesh.
+    kind : for a program: the kind of the change.
+    phase : for a program: the phase that the change affects.
+    functions : for a program: the functions that the change affects.
     """
 
     partitions: Count | None
@@ -67,16 +69,16 @@ class AlternativeKeys(TypedDict, total=False):
 
 
 class ConfigKeys(TypedDict, total=False):
-    """Settings that make the MPI use those of its own algorithms that were measured to be faster than its
+    """Settings that make the MPI use those of its algorithms that were measured to be faster than its
     default.
 
     Attributes
     ----------
     kind : `rules`, `shell` or `smpirun`.
-    text : of the file.
+    text : content of the file.
     use : the command that makes a job use it.
-    regions : what the file sets: `method` and sizes `from_bytes` to `to_bytes`, both included, null if
-        unlimited; of several operations also `operation`.
+    regions : the settings in the file: `method` and sizes `from_bytes` to `to_bytes`, both included, null if
+        unlimited; for several operations also `operation`.
     left_out : the choices that this file cannot express.
     """
 
@@ -88,14 +90,14 @@ class ConfigKeys(TypedDict, total=False):
 
 
 class Asked(TypedDict, total=False):
-    """What was asked for; which keys it has depends on the operation. For a program: `recording`, `ranks` and
-    `layout`; for a pipeline also `gamma`.
+    """The arguments of a request for advice; its keys depend on the operation. For a program: `recording`,
+    `ranks` and `layout`; for a pipeline also `gamma`.
 
     Attributes
     ----------
-    threads : that fill the buffer.
-    root : of the operation, 0 if it has none.
-    size_bytes : 0 for a barrier.
+    threads : number of threads that fill the buffer.
+    root : root of the operation, 0 if it has none.
+    size_bytes : size of the message or buffer; 0 for a barrier.
     """
 
     operation: str | None
@@ -114,9 +116,9 @@ class AdviceKeys(TypedDict, total=False):
     Attributes
     ----------
     assumptions, models : sentences about a program.
-    rule : by which `advise partition` chose.
-    swaps, swaps_ended_by : `advise layout`: the swaps tried, and what ended them: `count`, `budget` or
-        `interrupt`.
+    rule : the rule by which `advise partition` chose.
+    swaps : `advise layout`: the number of swaps tried.
+    swaps_ended_by : `advise layout`: the end of the swaps: `count`, `budget` or `interrupt`.
     config : settings of collectives, [ConfigKeys](#configkeys).
     """
 
@@ -131,17 +133,19 @@ class AdviceKeys(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Alternative(Record):
-    """One method for the requested operation.
+    """A method for the requested operation.
 
     Attributes
     ----------
-    method : its name.
+    method : name of the method.
     action : the setting, command or program change that selects it.
     extra : further values, such as the number of partitions.
     measured_state : whether the measured times converged.
-    time_s, speed_up : as `basis` says; `speed_up` is over the baseline, null if unknown.
-    predicted_speed_up : by the model alone.
-    measured_time_s, measured_speed_up : absent if this point was not measured.
+    time_s : time, determined as `basis` says.
+    speed_up : speed-up over the baseline, determined as `basis` says; null if unknown.
+    predicted_speed_up : speed-up by the model alone.
+    measured_time_s : measured time; absent if this point was not measured.
+    measured_speed_up : speed-up from measured times; absent if this point was not measured.
     basis : `measured` (this point was measured), `model` (the point lies within the measured range: the
         model's values, corrected by the measured points around it) or `extrapolated`.
     """
@@ -162,13 +166,13 @@ class Alternative(Record):
 
 @dataclass(frozen=True)
 class SizeRange(Record):
-    """Sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two.
-    Further keys are those of an alternative that depend on the operation.
+    """The sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two
+    ranges. Further keys are the keys of an alternative that depend on the operation.
 
     Attributes
     ----------
     from_bytes, to_bytes : ends of the range.
-    method : that is advised.
+    method : the method that is advised.
     action : the setting, command or program change that selects it.
     """
 
@@ -188,15 +192,15 @@ def _about(size_bytes: float) -> str:
 
 @dataclass(frozen=True)
 class Advice(Record):
-    """The alternatives of an `operation`, best first, for what was `asked`.
+    """The alternatives of an `operation`, best first, for the request `asked`.
 
     Attributes
     ----------
-    operation : such as `pipeline` or `bcast`.
+    operation : the operation, such as `pipeline` or `bcast`.
     asked : the question, [Asked](#asked).
-    baseline : the method that speed-ups are over.
-    ranked : at least one, the best first.
-    size_ranges : for which one method is advised, within the measured sizes.
+    baseline : the method that speed-ups are relative to.
+    ranked : the alternatives, at least one, the best first.
+    size_ranges : ranges of sizes for which one method is advised, within the measured sizes.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -239,7 +243,7 @@ class CollectivesAdvice(Record):
 
     Attributes
     ----------
-    advice : one for each operation, without `config`, which is that of all.
+    advice : one Advice for each operation, without `config`, which applies to all.
     """
 
     schema: ClassVar[str] = COLLECTIVES_SCHEMA
@@ -253,7 +257,7 @@ class CollectivesAdvice(Record):
             raise ValueError("advice is missing or empty; give that on an operation")
 
     def pieces(self) -> list[Advice]:
-        """The advice on each operation, with the settings of all."""
+        """Return the advice on each operation, with the settings of all."""
         config = {CONFIG: self.extra[CONFIG]} if CONFIG in self.extra else {}
         return [replace(one, extra={**one.extra, **config}) for one in self.advice]
 
@@ -263,10 +267,10 @@ def load_advice(path: str | Path) -> Advice:
 
 
 def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Advice:
-    """Build an Advice from its JSON object; raises InputError when a part is missing."""
+    """Build an Advice from its JSON object; raise InputError if a part is missing."""
     return decode(value, Advice, where, "make it again with `earlybird advise` and `--json`")
 
 
 def collectives_advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> CollectivesAdvice:
-    """The same for several collective operations."""
+    """Build a CollectivesAdvice from its JSON object; raise InputError if a part is missing."""
     return decode(value, CollectivesAdvice, where, "make it again with `earlybird advise collective --json`")

@@ -41,8 +41,8 @@ def selecting_variable(family: str | None, operation: str) -> str:
 
 
 def algorithm_settings(settings: Mapping[str, str], operation: str) -> dict[str, str]:
-    """Return those of `settings`, a rank's environment, that select an algorithm of `operation` or change
-    which one the MPI chooses."""
+    """Return the variables in `settings`, a rank's environment, that select an algorithm of `operation` or
+    change which one the MPI chooses."""
     name, other = operation.upper(), _of_another(operation)
     limits = re.compile(
         # Not those between two groups of processes.
@@ -58,7 +58,8 @@ def algorithm_settings(settings: Mapping[str, str], operation: str) -> dict[str,
 
 
 def _of_another(operation: str) -> str:
-    """MPIR_CVAR_REDUCE_SCATTER_... is of another operation than MPIR_CVAR_REDUCE_..."""
+    """Return a pattern that excludes variables of another operation whose name begins with `operation`:
+    MPIR_CVAR_REDUCE_SCATTER_... is not a variable of reduce."""
     return "(?!SCATTER|scatter)" if operation == "reduce" else ""
 
 
@@ -75,7 +76,7 @@ def _naming(settings: Mapping[str, str], operation: str) -> re.Pattern[str]:
 
 
 def _is_free(name: str, value: str) -> bool:
-    """Whether a variable with this value selects nothing."""
+    """Return whether a variable with this value selects nothing."""
     value = value.strip().lower()
     return value in _FREE or any(value in values for names, values in _DEFAULTS if names.fullmatch(name))
 
@@ -83,7 +84,7 @@ def _is_free(name: str, value: str) -> bool:
 def selected_method(
     family: str | None, operation: str, settings: Mapping[str, str], methods: Iterable[str], ranks: int
 ) -> str | None:
-    """Return which of `methods` the `settings` select; None if none of these."""
+    """Return which of `methods` the `settings` select; None if they select none of them."""
     if not family:
         return None
     matching: dict[str, int] = {}

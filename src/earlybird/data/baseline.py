@@ -23,15 +23,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True, eq=False)
 class BaselinePoint(Record):
-    """One point.
+    """The times of one point of a baseline.
 
     Attributes
     ----------
-    launch_medians_s : (L,) seconds of each launch, the median of its iterations, or what another benchmark
-        printed, see `statistic`.
+    launch_medians_s : (L,) seconds of each launch: the median of its iterations, or the value that another
+        benchmark printed, see `statistic`.
     launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if not known.
-    rounding : by which share printed values may be off, where they have one digit.
-    statistic : what a launch counts with, over its iterations.
+    rounding : relative error of printed values that have one digit.
+    statistic : the statistic over the iterations of a launch that represents it.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
@@ -62,10 +62,10 @@ class Baseline(Record):
 
     Attributes
     ----------
-    circumstances : what held for all its launches, as text; see `compare.sides`.
-    name : of the baseline.
-    run_id, started : of the run.
-    points : at least one.
+    circumstances : conditions that held for all its launches, as text; see `compare.sides`.
+    name : name of the baseline.
+    run_id, started : id and start of the run.
+    points : the points, at least one.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -80,17 +80,17 @@ class Baseline(Record):
 
 
 def load_baseline(path: str | Path) -> Baseline:
-    """Read a baseline; raise InputError for a file that is none."""
+    """Read a baseline; raise InputError if the file is not one."""
     return baseline_from_json(files.read_json(path, "baseline", SCHEMA), f"the baseline {path}")
 
 
 def baseline_from_json(value: Mapping[str, Any], where: str = "the baseline") -> Baseline:
-    """Build a Baseline from its JSON object; raises InputError when a part is missing."""
+    """Build a Baseline from its JSON object; raise InputError if a part is missing."""
     return decode(value, Baseline, where, "save it again with `earlybird baseline save`")
 
 
 def is_baseline(path: str | Path) -> bool:
-    """Tell whether it is a baseline that this version reads."""
+    """Return whether the file is a baseline that this version reads."""
     try:
         load_baseline(path)
     except InputError:
@@ -99,13 +99,13 @@ def is_baseline(path: str | Path) -> bool:
 
 
 def save_baseline(baseline: Baseline, path: str | Path) -> None:
-    """Write a baseline, in a folder that is created where it is missing."""
+    """Write a baseline; create its folder if it is missing."""
     make_folder(Path(path).parent)
     files.write_json(path, baseline.to_json())
 
 
 def baseline_path(name: str, folder: Path) -> Path:
-    """Return the file of a baseline; raise InputError for a name that is no file name."""
+    """Return the file of a baseline; raise InputError for a name that is not a file name."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"the baseline is named {name!r}; give letters, digits, '.', '_' and '-', such as mpich-5.0"
@@ -114,7 +114,8 @@ def baseline_path(name: str, folder: Path) -> Path:
 
 
 def find_baseline(name: str, folder: Path) -> Path:
-    """Return the file of a baseline that exists; raise InputError, naming those that do."""
+    """Return the file of an existing baseline; raise InputError, naming the existing ones, if it does not
+    exist."""
     path = baseline_path(name, folder)
     if not path.exists():
         there = sorted(file.stem for file in folder.glob("*.json") if is_baseline(file))
@@ -127,7 +128,7 @@ def find_baseline(name: str, folder: Path) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder of baselines where it is missing."""
+    """Create the folder of baselines if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

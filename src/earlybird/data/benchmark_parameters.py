@@ -19,5 +19,5 @@ PARAMETERS = (VALIDATION, *IMB_PARAMETERS, PROCSYNC, RUNTIME_TYPE, CLOCK, CLOCKS
 
 
 def parameter_texts(config: Mapping[str, Any]) -> list[str]:
-    """List the parameters of a point, such as `off_cache 32,64`."""
+    """Return the parameters of a point as texts, such as `off_cache 32,64`."""
     return [f"{name} {config[name]}" for name in PARAMETERS if name in config]

@@ -47,17 +47,17 @@ _AS_BANDWIDTH = (BANDWIDTH, BOTH, INCAST, OUTCAST)
 
 @dataclass(frozen=True)
 class CheckedNode(Record):
-    """One node.
+    """A node that was checked.
 
     Attributes
     ----------
     compute_s : the time of the reference computation on its slowest core; 0 if it was not measured.
     incast_s, outcast_s : the time to receive a message from every other node at once, and to send one to
         every other node; 0 if it was not measured.
-    clock_offset_s : its clock minus that of the first node.
-    clock_drift : seconds that its clock gains per second on that of the first node.
-    host : name.
-    facts : what it has and allows, [Facts](#facts).
+    clock_offset_s : clock of the node minus the clock of the first node.
+    clock_drift : seconds that its clock gains per second on the clock of the first node.
+    host : name of the node.
+    facts : properties and limits of the node, [Facts](#facts).
     """
 
     host: str
@@ -71,14 +71,14 @@ class CheckedNode(Record):
 
 @dataclass(frozen=True)
 class Finding(Record):
-    """A node, or the link from one node to another, that is not as the others.
+    """A node, or the link from one node to another, that differs from the others.
 
     Attributes
     ----------
     kind : `node` or `link`.
-    hosts : the node; of a link the sender and the receiver.
-    measure : what differs.
-    value, expected : what was measured, and the median of the others: s, bytes/s, a share or text.
+    hosts : the node; for a link the sender and the receiver.
+    measure : the measure that differs.
+    value, expected : the measured value, and the median of the others: s, bytes/s, a share or text.
     cause : a likely cause and what to look at, without a full stop.
     against : `expected` if the value is compared with what was expected and not with others.
     """
@@ -93,7 +93,7 @@ class Finding(Record):
 
     @property
     def where(self) -> str:
-        """`node1`, `the link from node1 to node2`."""
+        """The place of the fault, such as `node1` or `the link from node1 to node2`."""
         if self.kind == NODE:
             return self.hosts[0]
         if self.measure in UNDIRECTED:
@@ -110,7 +110,7 @@ class Finding(Record):
 
     @property
     def sentence(self) -> str:
-        """Without a full stop."""
+        """The finding as a sentence without a full stop."""
         what = (
             f"{self.where}: {self.measure} {self.value_text}, {self.against or 'others'} {self.expected_text}"
         )
@@ -118,7 +118,7 @@ class Finding(Record):
 
 
 def measure_text(measure: str, value: float | str) -> str:
-    """A value of a measure for people."""
+    """Return a value of a measure with its unit, for people."""
     if isinstance(value, str):
         return value
     if measure.endswith(_AS_BANDWIDTH):
@@ -136,26 +136,26 @@ def measure_text(measure: str, value: float | str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Check(Record):
-    """What was measured of N nodes and found.
+    """The measurements of N nodes and the findings.
 
     Attributes
     ----------
-    size_bytes, cast_bytes : of a message between two nodes, and of each message of an incast or outcast.
-    min_effect : a smaller difference counts as none, as a fraction.
+    size_bytes, cast_bytes : size of a message between two nodes, and of each message of an incast or outcast.
+    min_effect : minimum effect, as a fraction: a smaller difference is ignored.
     planned_s, spent_s : the longest time planned for the first launch, and the time of all launches.
     launches : 2 if something was suspicious and was measured again.
     latency_s, send_s, both_s : (N, N) seconds by sender and receiver: half a round trip of a small message; a
         message with its acknowledgement; two messages in opposite directions at once, until both are
         complete. The lower quartiles of all iterations; 0 where nothing was measured.
     lost_share : (N, N) the share of the TCP segments that the sender had to send again.
-    findings : what is not as the others; empty if all is well.
-    undecided : what would be findings if the cores of a node had not been busy with other work.
+    findings : nodes and links that differ from the others; empty if there are none.
+    undecided : differences that would be findings if the cores of a node had not been busy with other work.
     notes : remarks.
     measured_nodes : the number of nodes that were measured, if others could not be; 0 for all.
-    unjudged_links : the number of links that were not measured, or could be compared with no others, by
+    unjudged_links : the number of links that were not measured, or could not be compared with others, by
         latency and bandwidth.
-    mpi : with its version.
-    nodes : N of them.
+    mpi : name and version of the MPI.
+    nodes : the N nodes.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -197,53 +197,54 @@ class Check(Record):
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are enough nodes to compare one with the others."""
+        """True if there are enough nodes to compare one with the others."""
         return len(self.nodes) >= MIN_JUDGED
 
     def is_open(self, has_expected: bool) -> bool:
-        """Return whether a check without findings decides nothing: nodes were too busy, or too few to compare
-        them with each other and with nothing else."""
+        """Return whether a check without findings decides nothing: nodes were too busy, or there were too few
+        to compare them with each other and nothing else to compare them with."""
         return bool(self.undecided) or not (self.is_judged or has_expected)
 
     @property
     def bytes_of_cast(self) -> int:
-        """What a node receives in an incast, or sends in an outcast."""
+        """The number of bytes that a node receives in an incast, or sends in an outcast."""
         return self.cast_bytes * ((self.measured_nodes or len(self.nodes)) - 1)
 
     @property
     def links_text(self) -> str:
-        """`6 links`."""
+        """The number of links as text, such as `6 links`."""
         number = len(self.nodes)
         return counted(number * (number - 1) // 2, "link")
 
     @property
     def alike_text(self) -> str:
-        """What is alike if nothing was found: `all 4 nodes and 6 links`; `all 4 nodes and 4 of 6 links`."""
+        """The nodes and links that are alike if there are no findings: `all 4 nodes and 6 links`; `all 4
+        nodes and 4 of 6 links`."""
         number = len(self.nodes)
         judged = number * (number - 1) // 2 - self.unjudged_links
         some = f"{judged} of " if self.unjudged_links else ""
         return f"all {number} nodes and {some}{self.links_text}"
 
     def bandwidth_bytes_per_s(self) -> np.ndarray:
-        """(N, N) of a message between two nodes; NaN where nothing was measured."""
+        """Return the (N, N) bandwidth of a message between two nodes; NaN where nothing was measured."""
         with np.errstate(divide="ignore"):
             return np.where(self.send_s > 0, self.size_bytes / self.send_s, np.nan)
 
     def bad_hosts(self) -> list[str]:
-        """The nodes to leave out: those that are not as the others, and for the bad links between other nodes
-        as few of these as possible."""
+        """Return the nodes to leave out: the nodes that differ from the others, and the smallest set of nodes
+        that covers the bad links between the remaining ones."""
         bad = {one.hosts[0] for one in self.findings if one.kind == NODE}
         for choices in self._covers_of_links():
             bad |= choices[0]
         return [host for host in self.hosts if host in bad]
 
     def good_hosts(self) -> list[str]:
-        """Return the other nodes."""
+        """Return the nodes that are not in `bad_hosts`."""
         bad = self.bad_hosts()
         return [host for host in self.hosts if host not in bad]
 
     def ties(self) -> list[list[list[str]]]:
-        """Return, for bad links of which several sets of nodes may be left out, these sets; that of
+        """Return, for bad links that several sets of nodes cover equally well, these sets; the set in
         `bad_hosts` comes first."""
         return [
             [[host for host in self.hosts if host in choice] for choice in choices]
@@ -252,7 +253,8 @@ class Check(Record):
         ]
 
     def _covers_of_links(self) -> list[list[set[str]]]:
-        """For the bad links that are connected by common nodes, the smallest sets of nodes to leave out."""
+        """Return, for each group of bad links connected by common nodes, the smallest sets of nodes to leave
+        out."""
         hosts = self.hosts
         bad = {one.hosts[0] for one in self.findings if one.kind == NODE}
         links = [one.hosts for one in self.findings if one.kind == LINK and not bad & set(one.hosts)]
@@ -263,8 +265,8 @@ class Check(Record):
         ]
 
     def groups(self) -> list["Group"]:
-        """Measures by which half of the nodes or more are not as the others, or not as expected, in the order
-        of the findings."""
+        """Return the measures by which half of the nodes or more differ from the others, or from what was
+        expected, in the order of the findings."""
         found: dict[tuple[str, str], list[Finding]] = {}
         for one in self.findings:
             if one.kind == NODE and (measure := _plain_measure(one.measure)):
@@ -323,7 +325,7 @@ class Division:
     expected: float
 
     def contains(self, finding: Finding) -> bool:
-        """Whether it is of a link between two parts, by this measure."""
+        """Return whether a finding is about a link between two parts, by this measure."""
         if finding.kind != LINK or finding.measure != self.measure:
             return False
         touched = [k for k, part in enumerate(self.parts) for host in finding.hosts if host in part]
@@ -331,7 +333,7 @@ class Division:
 
     @property
     def sentence(self) -> str:
-        """Without a full stop."""
+        """The division as a sentence without a full stop."""
         parts = "; ".join(listed_briefly(part, 8) for part in self.parts)
         value, expected = (measure_text(self.measure, number) for number in (self.value, self.expected))
         return (
@@ -353,13 +355,14 @@ class Group:
     against: str = ""
 
     def contains(self, finding: Finding) -> bool:
-        """Whether it is of a node of the group that is not as the others, by this measure."""
+        """Return whether a finding is about a node of the group that differs from the others, by this
+        measure."""
         of_finding = _plain_measure(finding.measure), finding.against
         return finding.kind == NODE and of_finding == (self.measure, self.against)
 
     @property
     def sentence(self) -> str:
-        """Without a full stop."""
+        """The group as a sentence without a full stop."""
         if self.against:
             which = listed_briefly(self.hosts, 8) if self.others else f"all {len(self.hosts)} nodes"
             texts = (measure_text(self.measure, value) for value in (self.value, self.expected))
@@ -379,13 +382,13 @@ class Group:
 
 
 def _plain_measure(measure: str) -> str:
-    """`sending bandwidth` -> `bandwidth`; "" for a fact."""
+    """Return a measure without the direction: `sending bandwidth` -> `bandwidth`; "" for a fact."""
     known = (BANDWIDTH, BOTH, LATENCY, LOSS, COMPUTATION, INCAST, OUTCAST, CLOCK, DRIFT)
     return next((one for one in known if measure.endswith(one)), "")
 
 
 def load_check(path: str | Path) -> Check:
-    """Raises InputError for a file that is none."""
+    """Read a check; raise InputError if the file is not one."""
     return check_from_json(files.read_json(path, "check", SCHEMA), f"the check {path}")
 
 

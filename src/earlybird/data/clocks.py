@@ -10,21 +10,21 @@ SMALL_SHARE = 0.05
 
 
 def residual_s(sample: Sample) -> float | None:
-    """Largest difference between the clocks behind a sample's times; None if every time uses a single
-    clock."""
+    """Return the largest difference between the clocks behind a sample's times; None if every time uses a
+    single clock."""
     value = sample.extra.get("clock_residual_s")
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def doubtful(samples: Sequence[Sample]) -> list[Sample]:
-    """The samples whose clock residual is more than SMALL_SHARE of their time."""
+    """Return the samples whose clock residual is more than SMALL_SHARE of their time."""
     return [
         sample for sample in samples if (residual_s(sample) or 0.0) > SMALL_SHARE * abs(sample.median_s())
     ]
 
 
 def doubt(samples: Sequence[Sample]) -> str | None:
-    """One sentence, without a full stop, about the doubtful samples; None if there are none."""
+    """Return one sentence, without a full stop, about the doubtful samples; None if there are none."""
     in_doubt = doubtful(samples)
     if not in_doubt:
         return None

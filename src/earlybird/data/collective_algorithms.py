@@ -59,7 +59,7 @@ class Method:
 
     @property
     def text(self) -> str:
-        """The `method` of samples."""
+        """The method as it is in samples."""
         return f"{self.name}:{self.segment_bytes}" if self.segment_bytes else self.name
 
     @property
@@ -68,17 +68,18 @@ class Method:
 
     @property
     def is_persistent(self) -> bool:
-        """Whether it is the MPI's persistent operation."""
+        """True if it is the MPI's persistent operation."""
         return self.name == PERSISTENT or self.name.startswith(PERSISTENT_PREFIX)
 
     @property
     def is_forced(self) -> bool:
-        """Whether the MPI must be forced to use it."""
+        """True if the MPI must be forced to use it."""
         return not self.is_own and self.name not in (DEFAULT, PERSISTENT)
 
 
 def parse_method(text: str) -> Method:
-    """`pipeline:8192` -> name and segment size in bytes; InputError if the size is not an integer."""
+    """Parse a method: `pipeline:8192` -> name and segment size in bytes; raise InputError if the size is not
+    an integer."""
     name, colon, segment = text.partition(":")
     segment_bytes = whole_number(segment) if colon else 0
     if segment_bytes is None:
@@ -94,7 +95,7 @@ class Forcing:
 
     Attributes
     ----------
-    environment : variables of the launch.
+    environment : variables of the environment of the launch.
     communicator : control variables (MPI_T) to write before the communicator is created.
     call : control variables to write before calls; they affect every communicator.
     """
@@ -104,7 +105,7 @@ class Forcing:
     call: Mapping[str, str] = field(default_factory=dict)
 
     def variables(self) -> dict[str, dict[str, str]]:
-        """The control variables as in the request of a kernel."""
+        """Return the control variables as in the request of a kernel."""
         kinds = {"communicator": dict(self.communicator), "call": dict(self.call)}
         return {kind: variables for kind, variables in kinds.items() if variables}
 
@@ -117,31 +118,34 @@ FAMILY_NAMES = {
 
 
 def family_of(launch: Mapping[str, Any]) -> str | None:
-    """The MPI family of a launch record, from the library version string."""
+    """Return the MPI family of a launch record, from the library version string."""
     version = str(launch.get("library_version", ""))
     signs = {"Intel": "intel", "Open MPI": "openmpi", "MPICH": "mpich", "SMPI": "simgrid"}
     return next((family for sign, family in signs.items() if version.startswith(sign)), None)
 
 
 def own_algorithms(operation: str) -> tuple[str, ...]:
-    """Names of Earlybird's algorithms on point-to-point calls, the same on every MPI."""
+    """Return the names of Earlybird's algorithms, which use point-to-point calls and are available with every
+    MPI."""
     return _OWN.get(operation, ())
 
 
 def mpi_algorithms(family: str | None, operation: str) -> tuple[str, ...]:
-    """Names of the algorithms that an MPI of `family` (mpich, openmpi, intel) can be forced to use."""
+    """Return the names of the algorithms that an MPI of `family` (mpich, openmpi, intel) can be forced to
+    use."""
     return tuple(FAMILIES.get(family or "", {}).get(operation, ()))
 
 
 def persistent_algorithms(family: str | None, operation: str) -> tuple[str, ...]:
-    """The same of its persistent operations, with their prefix."""
+    """Return the names of the algorithms of persistent operations, with their prefix, that an MPI of `family`
+    can be forced to use."""
     return tuple(
         PERSISTENT_PREFIX + name for name in PERSISTENT_FAMILIES.get(family or "", {}).get(operation, ())
     )
 
 
 def find_algorithm(family: str | None, operation: str, name: str) -> Algorithm:
-    """The MPI's algorithm `name`; InputError lists the known ones."""
+    """Return the MPI's algorithm `name`; raise InputError, listing the known ones, if there is none."""
     known = _known_algorithms(family, operation)
     if name in known:
         return known[name]
@@ -161,15 +165,15 @@ def _known_algorithms(family: str | None, operation: str) -> dict[str, Algorithm
 
 
 def is_segmented(family: str | None, operation: str, name: str) -> bool:
-    """Whether this algorithm, Earlybird's or the MPI's, supports segmentation."""
+    """Return whether this algorithm, Earlybird's or the MPI's, supports segmentation."""
     if name.startswith(OWN):
         return name in ("own-pipeline", "own-binomial")
     return Method(name).is_forced and find_algorithm(family, operation, name).segmented is not None
 
 
 def tree_of(family: str | None, operation: str, name: str) -> str | None:
-    """The tree of models/trees.py of this algorithm, Earlybird's or the MPI's; None if it is none of
-    those or unknown."""
+    """Return the tree (models/trees.py) of this algorithm, Earlybird's or the MPI's; None if its tree is
+    another or unknown."""
     if name.startswith(OWN):
         return _OWN_TREES.get(name) if operation in ROOTED else None
     algorithm = _known_algorithms(family, operation).get(name)
@@ -177,7 +181,7 @@ def tree_of(family: str | None, operation: str, name: str) -> str | None:
 
 
 def unmodelled_hint(operations: Iterable[str]) -> str:
-    """Why there is no model of `operations`, and what compares their algorithms instead."""
+    """Return why there is no model of `operations`, and which command compares their algorithms instead."""
     return (
         f"no model describes {' and '.join(operations)}, whose time depends on the counts and on who are "
         "neighbours; `earlybird show RUN` and `earlybird report RUN` compare the measured algorithms"
@@ -185,15 +189,15 @@ def unmodelled_hint(operations: Iterable[str]) -> str:
 
 
 def elements(size_bytes: int) -> tuple[str, int]:
-    """Datatype and count of a reduction of `size_bytes`: doubles if the size is a multiple of 8."""
+    """Return datatype and count of a reduction of `size_bytes`: doubles if the size is a multiple of 8."""
     return ("byte", size_bytes) if size_bytes % 8 else ("double", size_bytes // 8)
 
 
 def unmet_requirement(
     family: str | None, operation: str, method: Method, ranks: int, size_bytes: int
 ) -> str | None:
-    """The unmet requirement of an MPI algorithm, without which the MPI silently uses another one; None if
-    there is none."""
+    """Return the requirement of an MPI algorithm that is not met, so that the MPI silently uses another
+    algorithm; None if all are met."""
     if not method.is_forced:
         return None
     needs = find_algorithm(family, operation, method.name).needs
@@ -205,8 +209,8 @@ def unmet_requirement(
 
 
 def forcing(family: str | None, operation: str, method: Method, ranks: int) -> Forcing:
-    """The variables that force an MPI of `family` to use `method` on communicators of `ranks`, on one node
-    or several; for `default`, those that undo it."""
+    """Return the variables that force an MPI of `family` to use `method` on communicators of `ranks`, on one
+    node or several; for `default`, the variables that undo it."""
     if method.is_own or family not in FAMILIES:
         return Forcing()
     algorithm = find_algorithm(family, operation, method.name) if method.is_forced else None
@@ -225,8 +229,8 @@ class _Filling:
 
 
 def _openmpi(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """On several nodes `han` precedes `tuned`, so communicators of forced methods are created with another
-    priority (writable since PR 12866 of Open MPI)."""
+    """Return the variables for Open MPI. On several nodes `han` precedes `tuned`, so communicators of forced
+    methods are created with another priority (writable since PR 12866 of Open MPI)."""
     prefix = f"coll_tuned_{operation}_algorithm"
     of_all = {"coll_tuned_use_dynamic_rules": "0", "coll_tuned_priority": "30", prefix: "0"}
     if algorithm is None:
@@ -240,8 +244,8 @@ _MPICH_ENVIRONMENT = {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"}
 
 
 def _mpich(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """Without its DEVICE_COLLECTIVE at 0 an operation is taken over by collectives in shared memory, after a
-    few calls and in silence."""
+    """Return the variables for MPICH. Unless its DEVICE_COLLECTIVE is 0, collectives in shared memory
+    silently replace the algorithm after a few calls."""
     name, environment = operation.upper(), dict(_MPICH_ENVIRONMENT)
     if algorithm is None:
         free = {f"{name}_INTRA_ALGORITHM": "0", f"{name}_DEVICE_COLLECTIVE": "1"}
@@ -255,7 +259,7 @@ def _mpich(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Fo
 
 
 def _intel(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """Its variables are read once, when MPI starts."""
+    """Return the variables for Intel MPI, which reads them once, when MPI starts."""
     if algorithm is None:
         return Forcing()
     forced = {operation.upper(): str(algorithm.choice)} if algorithm.choice else {}
@@ -266,12 +270,13 @@ def _intel(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Fo
 
 
 def _simgrid(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """Settings of SMPI, which its launcher reads from the environment."""
+    """Return the settings of SMPI, which its launcher reads from the environment."""
     return Forcing(environment=filling.fill(algorithm.more if algorithm else {}, "smpi/"))
 
 
 def _mpich_persistent(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """The algorithm is that of the nonblocking operation when the persistent one is initialised."""
+    """Return the variables for persistent operations of MPICH, which uses the algorithm of the nonblocking
+    operation that is set when the persistent one is initialised."""
     if algorithm is None:
         return Forcing(_MPICH_ENVIRONMENT)
     forced = {f"I{operation.upper()}_INTRA_ALGORITHM": str(algorithm.choice), **algorithm.more}
@@ -281,7 +286,8 @@ def _mpich_persistent(operation: str, algorithm: Algorithm | None, filling: _Fil
 
 
 def _openmpi_persistent(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """Of the component libnbc, which reads the variable when a persistent operation is initialised."""
+    """Return the variables for persistent operations of Open MPI, whose component libnbc reads them when the
+    operation is initialised."""
     if algorithm is None:
         return Forcing()
     return Forcing(call={f"coll_libnbc_i{operation}_algorithm": str(algorithm.choice)})

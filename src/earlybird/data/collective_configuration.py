@@ -52,7 +52,7 @@ class Region:
 
 
 def by_operation(regions: Iterable[Region]) -> dict[str, list[Region]]:
-    """The regions of each operation."""
+    """Return the regions of each operation."""
     found: dict[str, list[Region]] = {}
     for region in regions:
         found.setdefault(region.operation, []).append(region)
@@ -60,7 +60,7 @@ def by_operation(regions: Iterable[Region]) -> dict[str, list[Region]]:
 
 
 def describe(regions: Iterable[Region]) -> str:
-    """The regions of one operation."""
+    """Return the regions of one operation as text."""
     return "; ".join(region.describe() for region in regions)
 
 
@@ -71,10 +71,10 @@ class Configuration:
     Attributes
     ----------
     kind : `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun` (arguments).
-    use : how to use a file FILE with `text`.
-    regions : which algorithm is in force for which sizes.
+    use : text that says how to use a file FILE with `text`.
+    regions : the algorithm that is in force for each range of sizes.
     left_out : regions that cannot be expressed together with the others, with the reason.
-    files : texts of further files, by what is added to the name of FILE.
+    files : texts of further files, by the suffix that their name adds to FILE.
     """
 
     kind: str
@@ -95,13 +95,13 @@ class Configuration:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is set."""
+        """True if nothing is set."""
         return not self.changed
 
 
 @dataclass(frozen=True)
 class _OperationSettings:
-    """What makes an MPI use `regions` of one operation: variables, or rules of Open MPI."""
+    """The settings that make an MPI use `regions` of one operation: variables, or rules of Open MPI."""
 
     regions: Sequence[Region]
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -110,18 +110,18 @@ class _OperationSettings:
 
 
 def configuration(family: str, regions: Sequence[Region], size_bytes: int | None = None) -> Configuration:
-    """The configuration for an MPI of `family`, with the regions of each operation in order of size, all of
-    the same rank count.
+    """Return the configuration for an MPI of `family`, with the regions of each operation in order of size,
+    all for the same rank count.
 
-    Open MPI takes every region, but of gather and scatter only one algorithm for all sizes; so does MPICH by
-    its variables (by size: `selection_configuration`). Intel MPI takes all if they are
-    presets, or k-ary and binomial trees of one radix; otherwise one. That one is the algorithm of the region
-    which contains `size_bytes`. Without `size_bytes` it is the default if that has a region, as another one
-    would lose there, else that of the widest region. Sizes outside the regions keep the default of Open MPI,
-    and of Intel MPI's presets.
+    Open MPI takes every region, except that gather and scatter can use only one algorithm for all sizes.
+    MPICH, too, uses one algorithm for all sizes if variables select it (by size: `selection_configuration`).
+    Intel MPI takes all regions if they are presets, or k-ary and binomial trees of one radix; otherwise one.
+    That one is the algorithm of the region that contains `size_bytes`. Without `size_bytes` it is the default
+    if that has a region, as another algorithm would be slower there, else the algorithm of the widest region.
+    Sizes outside the regions keep the default of Open MPI, and of Intel MPI's presets.
 
-    InputError for Earlybird's algorithms, which no MPI can be forced to use, and for operations that need
-    different values of a variable.
+    Raise InputError for Earlybird's algorithms, which no MPI can be forced to use, and for operations that
+    need different values of a variable.
     """
     parts = [
         _settings_of(family, operation, of_operation, size_bytes)
@@ -158,7 +158,7 @@ def _settings_of(
 def _settings_of_all_sizes(
     family: str, operation: str, regions: Sequence[Region], size_bytes: int | None
 ) -> _OperationSettings:
-    """One algorithm for all sizes; the others are left out."""
+    """Return settings that use one algorithm for all sizes, and leave the other regions out."""
     if operation == "barrier":  # it has no other size than its own
         size_bytes = None
     chosen = Region(operation, _of_all_sizes(regions, size_bytes).method, regions[0].ranks)
@@ -173,7 +173,7 @@ def _settings_of_all_sizes(
 
 
 def _merged(parts: Sequence[_OperationSettings]) -> dict[str, str]:
-    """The variables of all parts; InputError if two need different values of one."""
+    """Return the variables of all parts; raise InputError if two need different values of one."""
     merged: dict[str, str] = {}
     set_by: dict[str, str] = {}
     for part in parts:
@@ -189,7 +189,7 @@ def _merged(parts: Sequence[_OperationSettings]) -> dict[str, str]:
 
 
 def _of_all_sizes(regions: Sequence[Region], size_bytes: int | None) -> Region:
-    """The region whose algorithm is used for all sizes."""
+    """Return the region whose algorithm is used for all sizes."""
     if size_bytes is not None:
         around = [one for one in regions if one.from_bytes <= size_bytes <= _end(one)]
         return around[0] if around else Region(regions[0].operation, DEFAULT, regions[0].ranks)
@@ -198,15 +198,15 @@ def _of_all_sizes(regions: Sequence[Region], size_bytes: int | None) -> Region:
 
 
 def mpich_selects(operation: str, method: str, ranks: int) -> bool:
-    """Whether MPICH's files can select `method` by size."""
+    """Return whether MPICH's files can select `method` by size."""
     parsed = parse_method(method)
     return not parsed.is_forced or is_selectable(operation, _variables("mpich", operation, parsed, ranks))
 
 
 def selection_configuration(selection: Selection, regions: Sequence[Region], num_nodes: int) -> Configuration:
-    """The configuration for MPICH with the trees of its library: every region, for exactly their ranks on
-    `num_nodes` nodes. Sizes below the first region of an operation and above its last one keep MPICH's
-    choice."""
+    """Return the configuration for MPICH with the trees of its library: every region, for exactly its number
+    of ranks on `num_nodes` nodes. Sizes below the first region of an operation and above its last one keep
+    MPICH's choice."""
     parts = []
     for operation, of_operation in by_operation(regions).items():
         rules = _selection_rules(operation, of_operation)
@@ -237,7 +237,7 @@ def _suffix(variable: str) -> str:
 
 
 def setting(family: str, operation: str, method: str, ranks: int) -> str:
-    """Text to write before the command that starts a job, for all sizes."""
+    """Return text to write before the command that starts a job, for all sizes."""
     parsed = parse_method(method)
     if parsed.is_own:
         return "an MPI cannot select it: replace the call by sends and receives along its tree"
@@ -261,7 +261,7 @@ def _persistent_setting(family: str, operation: str, method: Method, ranks: int)
 
 
 def _labelled(variables: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """Variables of calls as in the environment, where MPICH takes labels instead of numbers."""
+    """Return the variables of calls as in the environment, where MPICH takes labels instead of numbers."""
     found = {}
     for name, value in variables.items():
         labels = MPICH_LABELS.get(name.removeprefix("MPIR_CVAR_"))
@@ -270,7 +270,7 @@ def _labelled(variables: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 
 
 def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[str, str]:
-    """The environment that forces `method`, including variables that could be written at run time."""
+    """Return the environment that forces `method`, including variables that could be written at run time."""
     if method.name == DEFAULT:
         return {}
     forced = forcing(family, operation, method, ranks)
@@ -313,7 +313,8 @@ def _smpirun_arguments(variables: Mapping[str, str]) -> list[str]:
 
 
 def _rules_file(parts: Sequence[_OperationSettings]) -> Configuration:
-    """The file of Open MPI; operations without rules keep the choice of its component `tuned`."""
+    """Return the text of a rules file of Open MPI; operations without rules keep the choice of its component
+    `tuned`."""
     rules = [part.rules for part in parts if part.rules]
     use = (
         "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
@@ -323,11 +324,11 @@ def _rules_file(parts: Sequence[_OperationSettings]) -> Configuration:
 
 
 def _rules(operation: str, regions: Sequence[Region]) -> list[str]:
-    """From how many bytes on, among how many ranks, which algorithm, with which segments; sizes of blocks
-    count all blocks.
+    """Return the rules: from how many bytes on, among how many ranks, which algorithm, with which segments;
+    sizes of blocks count all blocks.
 
-    Open MPI also applies the rules of its first number of ranks to fewer ranks, and those of its last number
-    to more: both are the default here.
+    Open MPI also applies the rules of its first number of ranks to fewer ranks, and the rules of its last
+    number to more: both are the default here.
     """
     ranks = regions[0].ranks
     rules = [f"{_OPENMPI_NUMBERS[operation]}  # {operation}", "3  # numbers of ranks"]
@@ -351,7 +352,7 @@ def _rule(operation: str, region: Region) -> str:
 
 
 def _with_default(regions: Sequence[Region]) -> list[Region]:
-    """Regions that cover all sizes: the default below the first one and above the last one."""
+    """Return regions that cover all sizes: the default below the first one and above the last one."""
     first, last = regions[0].from_bytes, regions[-1].to_bytes
     default = Region(regions[0].operation, DEFAULT, regions[0].ranks)
     below = [] if first == 0 else [replace(default, to_bytes=first - 1)]
@@ -366,8 +367,8 @@ def _with_default(regions: Sequence[Region]) -> list[Region]:
 
 
 def _intel_ranges(operation: str, regions: Sequence[Region]) -> dict[str, str] | None:
-    """One variable with a range of sizes for each region; None where the algorithms need different values of
-    another variable. 2021.18.1 ignores a single range, and numbers of ranks."""
+    """Return one variable with a range of sizes for each region; None if the algorithms need different values
+    of another variable. Intel MPI 2021.18.1 ignores a single range, and numbers of ranks."""
     known = FAMILIES["intel"][operation]
     methods = [parse_method(region.method) for region in regions]
     found = [known[method.name] if method.is_forced else None for method in methods]
@@ -394,7 +395,7 @@ def _intel_ranges(operation: str, regions: Sequence[Region]) -> dict[str, str] |
 
 
 def _ranges(choices: Sequence[object], regions: Sequence[Region]) -> str:
-    """`1:0-1023;3:1024-2147483647`, without gaps."""
+    """Return the ranges of sizes without gaps, such as `1:0-1023;3:1024-2147483647`."""
     firsts = [0, *(region.from_bytes for region in regions[1:])]
     lasts = [*(first - 1 for first in firsts[1:]), _LAST_BYTES]
     return ";".join(
@@ -403,10 +404,10 @@ def _ranges(choices: Sequence[object], regions: Sequence[Region]) -> str:
 
 
 def _end(region: Region) -> int:
-    """The last size."""
+    """Return the last size of a region."""
     return _LAST_BYTES if region.to_bytes is None else region.to_bytes
 
 
 def _span(region: Region) -> float:
-    """How many times its size doubles."""
+    """Return how many times the size doubles within a region."""
     return math.log2(_end(region) + 1) - math.log2(region.from_bytes + 1)

@@ -38,15 +38,16 @@ Point = tuple[Count, Bytes, Bytes, str, NotNegative]
 
 @dataclass(frozen=True)
 class CollectiveProtocol(Record):
-    """Coefficients of messages of `min_bytes` and more, by the type of the hop and by name; those that are
+    """The coefficients of messages of `min_bytes` and more, by the type of the hop and by name; coefficients
+    that are absent are 0.
 
     Attributes
     ----------
     min_bytes : smallest size, 0 for the first, then ascending.
     intra_socket, inter_socket, inter_node : `alpha_s` and `beta_s_per_byte` of a hop; with the prefix
-        `first_` the additional cost of the first message of linear; of an empirical form without prefix for
+        `first_` the additional cost of the first message of linear; in an empirical form without prefix for
         each call, with the prefixes `log2_`, `ranks_` and `share_` for further terms.
-    absent are 0."""
+    """
 
     min_bytes: Bytes = 0
     intra_socket: dict[str, NotNegative] = field(default_factory=dict, metadata=OMIT_EMPTY)
@@ -57,18 +58,19 @@ class CollectiveProtocol(Record):
 
 @dataclass(frozen=True)
 class CollectiveParameters(Record):
-    """Coefficients of one form (`models.collective.CollectiveCosts`), see
+    """The coefficients of one form (`models.collective.CollectiveCosts`), see
     [collective-models.md](../collective-models.md).
 
     Attributes
     ----------
-    protocols : by ascending `min_bytes`.
-    gamma_r_s_per_byte : to reduce a byte.
-    constant_s : once per call.
+    protocols : protocols by ascending `min_bytes`.
+    gamma_r_s_per_byte : time to reduce a byte.
+    constant_s : time added once per call.
     shared : the resource that messages share: `links` or `sends`.
-    link_s_per_byte : of the link of the busiest node.
+    link_s_per_byte : time per byte of the link of the busiest node.
     burst_bytes : bytes that an idle link between nodes carries at once; 0 if every byte costs the same.
-    work_alpha_s, work_beta_s_per_byte : per message, and per byte, of all ranks together, on shared cores.
+    work_alpha_s, work_beta_s_per_byte : time per message, and per byte, of all ranks together, on shared
+        cores.
     work_from_ranks : the number of ranks from which on they share cores.
     """
 
@@ -93,7 +95,7 @@ class CollectiveParameters(Record):
 
     @classmethod
     def of_columns(cls, structure: str, columns: Mapping[str, Any]) -> "CollectiveParameters":
-        """The inverse of `columns`."""
+        """Build the parameters from their columns, the inverse of `columns`."""
         tables = [(name, columns[name]) for name in _TABLES]
         protocols = []
         for c, start in enumerate(columns["min_bytes"]):
@@ -111,7 +113,7 @@ class CollectiveParameters(Record):
         return cls(structure, tuple(protocols), **others)
 
     def columns(self) -> dict[str, Any]:
-        """The coefficients by their names in `models.collective.CollectiveCosts`."""
+        """Return the coefficients by their names in `models.collective.CollectiveCosts`."""
         others = ("structure", "protocols", "extra")
         value = {name: item for name, item in vars(self).items() if name not in others}
         return value | {"min_bytes": np.array(self.min_bytes)} | {name: self._table(name) for name in _TABLES}
@@ -129,7 +131,7 @@ class CollectiveParameters(Record):
         return self._table("beta_s_per_byte")
 
     def _table(self, name: str) -> np.ndarray:
-        """(C, T, 3) by protocol, term and level."""
+        """Return the coefficients as an array (C, T, 3) by protocol, term and level."""
         names = [prefix + name for prefix in _prefixes(self.structure)]
         of_levels = [[getattr(one, level) for level in LEVELS] for one in self.protocols]
         return np.array([[[one.get(name, 0.0) for one in row] for name in names] for row in of_levels])
@@ -137,13 +139,13 @@ class CollectiveParameters(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Collective(Record):
-    """What the form of a collective describes.
+    """The algorithm that a form of a collective describes.
 
     Attributes
     ----------
-    operation : such as `bcast`.
-    algorithm : without the segment size.
-    mpi : the MPI whose algorithm it is; absent of Earlybird's own.
+    operation : the operation, such as `bcast`.
+    algorithm : the algorithm, without the segment size.
+    mpi : the MPI whose algorithm it is; absent for Earlybird's own.
     """
 
     operation: str
@@ -162,16 +164,16 @@ class AlternativeForm(TypedDict, total=False):
 
     Attributes
     ----------
-    form : such as `insaghi-3`.
-    points : which were fitted, such as `all sizes`.
+    form : name of the regression, such as `insaghi-3`.
+    points : the points to which it was fitted, such as `all sizes`.
     times : `completion`.
     fitted_to : `all sizes` or `all mappings`.
-    parameters : of the form.
+    parameters : parameters of the form.
     aicc : corrected Akaike criterion.
     error : median relative error at these points.
-    held_out_error : at a process count left out.
-    held_out_error_sizes : at a size left out.
-    extrapolation_error : fitted to at most half of the processes.
+    held_out_error : error at a process count left out.
+    held_out_error_sizes : error at a size left out.
+    extrapolation_error : error if fitted to at most half of the processes.
     """
 
     form: Required[str]
@@ -187,19 +189,19 @@ class AlternativeForm(TypedDict, total=False):
 
 
 class CollectiveFormKeys(TypedDict, total=False):
-    """Keys of a form that `fit` adds.
+    """The keys of a form that `fit` adds.
 
     Attributes
     ----------
     error : median relative error at the points of the fit.
-    points : their number.
+    points : number of these points.
     aicc : corrected Akaike criterion.
-    held_out_error : at a process count left out.
-    held_out_error_sizes : at a size left out.
-    extrapolation_error : fitted to at most half of the processes.
+    held_out_error : error at a process count left out.
+    held_out_error_sizes : error at a size left out.
+    extrapolation_error : error if fitted to at most half of the processes.
     family : the MPI whose algorithms these are, if `mpi` does not say it (`system`).
     oversubscribed : ranks shared cores.
-    alternatives : fitted to the same points.
+    alternatives : other forms that were fitted to the same points.
     """
 
     error: NotNegative | None
@@ -215,22 +217,22 @@ class CollectiveFormKeys(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveForm(Record):
-    """One algorithm's parameters and their range of validity.
+    """The parameters of one algorithm and their range of validity.
 
     Attributes
     ----------
     extra : further keys, such as `held_out_error` and `alternatives`.
     what : the algorithm that it describes.
     form : `alpha-beta` or `empirical`.
-    tree : its communication tree: `linear`, `chain`, `binomial-doubling` or `binomial-halving`; absent of
-        `empirical`.
-    parameters : of the form.
+    tree : its communication tree: `linear`, `chain`, `binomial-doubling` or `binomial-halving`; absent if the
+        form is `empirical`.
+    parameters : parameters of the form.
     range : `ranks` and `size_bytes`, each `[lowest, highest]` measured; `segments_bytes`, the measured
         segment sizes, 0 for no segmentation.
     map_by : measured mappings.
-    levels : measured types of hops; by default those that have a coefficient.
+    levels : measured types of hops; by default the types that have a coefficient.
     machine : `nodes`, `sockets` of a node and `cores` of a socket that ranks were placed on.
-    measured : ranks, bytes, bytes of a segment, mapping and seconds of points of root 0 with ranks placed
+    measured : ranks, bytes, bytes of a segment, mapping and seconds of points with root 0 and ranks placed
         like the first ranks of that machine, the median over launches.
     replicates : parameters of resampled launches; replicate k is the same draw in every form of a profile.
     """
@@ -289,7 +291,7 @@ class CollectiveForm(Record):
 
     @property
     def doubt(self) -> str:
-        """A sentence if the form does not even describe the points that it was fitted to; else ""."""
+        """A sentence if the form does not even describe the points to which it was fitted; else ""."""
         error = self.extra.get("error")
         if not isinstance(error, int | float) or error <= _LARGE_ERROR:
             return ""
@@ -304,7 +306,7 @@ class CollectiveForm(Record):
 
 
 def collective_form_from_json(value: Mapping[str, Any], where: str = "the form") -> CollectiveForm:
-    """Build a CollectiveForm from its JSON object, checking every number."""
+    """Build a CollectiveForm from its JSON object; check every number."""
     structure = {"structure": value.get("tree") or "empirical"}
     changed: dict[str, Any] = {}
     if isinstance(parameters := value.get("parameters"), Mapping):

@@ -15,13 +15,13 @@ SCHEMA = "earlybird.comparison/1"
 
 @dataclass(frozen=True, eq=False)
 class EmptyExchange(Record):
-    """The same exchange with messages without data.
+    """The times of the same exchange with messages without data.
 
     Attributes
     ----------
-    error, slowest_error : of `predicted_s`, as in a Comparison.
-    measured_s : per rank.
-    predicted_s : of each model [over the empty exchange](../models.md#shared-cores).
+    error, slowest_error : errors of `predicted_s`, as in a Comparison.
+    measured_s : measured time per rank.
+    predicted_s : predicted time of each model [over the empty exchange](../models.md#shared-cores).
     """
 
     measured_s: np.ndarray
@@ -35,16 +35,16 @@ class EmptyExchange(Record):
 
 
 class ComparisonKeys(TypedDict, total=False):
-    """Keys of a comparison that `replay` adds.
+    """The keys of a comparison that `replay` adds.
 
     Attributes
     ----------
-    default_model, model_reason : the model that `predict` takes, and why.
-    run_id : of the replay.
-    profile_id : of the profile.
-    pattern_sha256 : of the messages.
-    layout : of the replay.
-    oversubscribed : ranks shared cores.
+    default_model, model_reason : the model that `predict` takes, and the reason.
+    run_id : id of the replay.
+    profile_id : id of the profile.
+    pattern_sha256 : digest of the messages.
+    layout : layout of the replay.
+    oversubscribed : whether ranks shared cores.
     """
 
     notes: list[str]
@@ -59,14 +59,14 @@ class ComparisonKeys(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Record):
-    """Measured and predicted times of an exchange.
+    """The measured and predicted times of an exchange.
 
     Attributes
     ----------
     empty : the exchange of empty messages, if it was replayed too.
     extra : further keys of the file; `replay` puts provenance here (pattern_sha256, layout, run_id, notes).
-    measured_s : per rank, the median over iterations, then over launches.
-    predicted_s : per rank, by model.
+    measured_s : measured time per rank, the median over iterations, then over launches.
+    predicted_s : predicted time per rank, by model.
     error : the relative error by model, see [models.md](../models.md#the-two-errors).
     slowest_error : the signed error of the slowest rank, by model.
     """
@@ -93,7 +93,8 @@ class Comparison(Record):
             raise ValueError("measured_s and empty.measured_s have different lengths")
 
     def describe_empty(self) -> str:
-        """What part of its time the exchange takes without data, in a sentence; "" if that is unknown."""
+        """Return a sentence about the part of its time that the exchange takes without data; "" if that is
+        unknown."""
         if self.empty is None:
             return ""
         share = self.empty.measured_s.max() / self.measured_s.max()
@@ -108,5 +109,5 @@ def load_comparison(path: str | Path) -> Comparison:
 
 
 def comparison_from_json(value: Mapping[str, Any], where: str = "the comparison") -> Comparison:
-    """Build a Comparison from its JSON object; raises InputError when a part is missing or uneven."""
+    """Build a Comparison from its JSON object; raise InputError if a part is missing or lengths differ."""
     return decode(value, Comparison, where, "make it again with `earlybird replay --profile`")

@@ -4,10 +4,9 @@ from earlybird.data.errors import InputError
 
 
 def context_variables(family: str, vcis: int | None, streams: int = 0) -> dict[str, str]:
-    """The variables that ask an MPI for `vcis` communication contexts, which threads can use at once, and for
-    further ones that `streams` MPIX_Stream can take; none for None and 0. InputError if the MPI does not
-    support them.
-    """
+    """Return the variables that request from an MPI `vcis` communication contexts, which threads can use at
+    once, and further ones that `streams` MPIX_Stream can take; none for None and 0. Raise InputError if the
+    MPI does not support them."""
     if family == "mpich":
         asked = {"MPIR_CVAR_CH4_NUM_VCIS": vcis, "MPIR_CVAR_CH4_RESERVE_VCIS": streams or None}
         return {name: str(count) for name, count in asked.items() if count is not None}

@@ -15,7 +15,7 @@ class _TooManyError(Exception):
 
 
 def connected(links: Iterable[Link]) -> list[list[Link]]:
-    """The links in groups without a common node, each in ascending order; directions do not matter."""
+    """Return the links in groups without a common node, each in ascending order, regardless of direction."""
     pairs = sorted({(min(link), max(link)) for link in links})
     neighbours = _neighbours(pairs)
     first: dict[int, int] = {}  # of the nodes that are connected with a node
@@ -33,16 +33,16 @@ def connected(links: Iterable[Link]) -> list[list[Link]]:
 
 
 def connected_nodes(links: Iterable[Link]) -> list[set[int]]:
-    """Return the nodes that these links connect, in sets that none of them connects with another."""
+    """Return the nodes that these links connect, as disjoint sets that no link connects with each other."""
     return [{node for link in group for node in link} for group in connected(links)]
 
 
 def smallest_covers(links: Sequence[Link]) -> tuple[list[frozenset[int]], bool]:
-    """The smallest sets of nodes of which each of some connected links has one, in ascending order, and
-    whether that is certain.
+    """Return the smallest sets of nodes that contain an end of each of some connected links, in ascending
+    order, and whether it is certain that they are the smallest.
 
-    All of them are found for small numbers of nodes. Otherwise one is returned, which takes the node with
-    most links again and again, and need not be smallest.
+    All of them are found for small numbers of nodes. Otherwise one set is returned, built by repeatedly
+    taking the node with most links, which need not be the smallest.
     """
     neighbours = _neighbours(links)
     greedy = frozenset(_greedy(neighbours))
@@ -83,8 +83,8 @@ def _greedy(neighbours: Neighbours) -> Iterator[int]:
 
 
 def _covers(neighbours: Neighbours, most: int, steps: list[int]) -> Iterator[frozenset[int]]:
-    """Every cover of at most `most` nodes that is smallest, and others: the node with most links is part of
-    it, or all of its neighbours are."""
+    """Yield every smallest cover of at most `most` nodes, and others: either the node with most links is part
+    of it, or all of its neighbours are."""
     steps[0] -= 1
     if steps[0] < 0:
         raise _TooManyError

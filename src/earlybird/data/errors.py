@@ -16,41 +16,43 @@ _OF_THE_PATH = frozenset((
 
 
 def is_of_the_path(error: OSError) -> bool:
-    """Whether another path would mend it, so that an InputError is to be raised."""
+    """Return whether another path would avoid the error, so that InputError must be raised."""
     return error.errno in _OF_THE_PATH
 
 
 def cause_of(error: OSError) -> str:
-    """Return why the system refuses, as part of a sentence: "no space left on device"."""
+    """Return the reason that the system gives, as part of a sentence: "no space left on device"."""
     cause = str(error.strerror)
     return cause if cause[1:2].isupper() else f"{cause[:1].lower()}{cause[1:]}"
 
 
 class EarlybirdError(Exception):
-    """Base of every reported error: one sentence with what was given, what is allowed and what to do."""
+    """The base of every reported error: one sentence that states the value given, the values allowed and the
+    remedy."""
 
     exit_status = 1
 
 
 class InputError(EarlybirdError):
-    """The input is invalid; nothing was started or written."""
+    """An error of the input, raised before anything is started or written."""
 
     exit_status = 2
 
 
 class WorkError(EarlybirdError):
-    """The work failed (a job died, data was invalid, a disk is full); completed measurements are kept."""
+    """A failure of the work (a job died, data was invalid, a disk is full); completed measurements are
+    kept."""
 
     exit_status = 1
 
 
 class WriteError(WorkError):
-    """A result could not be written."""
+    """A failure to write a result."""
 
 
 def write_error(what: str, error: OSError, kept: str = "") -> EarlybirdError:
-    """Return the error of something that cannot be written; `what` is such as "create the folder x", and
-    `kept` says what of it is there all the same."""
+    """Return the error for something that cannot be written; `what` is such as "create the folder x", and
+    `kept` names the part that exists nevertheless."""
     if is_of_the_path(error):
         return InputError(f"cannot {what}: {cause_of(error)}; choose a place you may write to")
     remedy = f"{kept}, free some space and try again" if kept else "free some space and try again"
@@ -58,4 +60,4 @@ def write_error(what: str, error: OSError, kept: str = "") -> EarlybirdError:
 
 
 class Unknown(InputError):
-    """A point lacks a value that what was asked for is made of."""
+    """A missing value of a point that the requested figure is computed from."""

@@ -21,13 +21,13 @@ EVIDENCE = (INSIDE_NODES, BETWEEN_NODES, BETWEEN_SIMULATED_NODES)
 
 @dataclass(frozen=True)
 class ExchangeModel:
-    """What is known of a model without its formula.
+    """The properties of a model except its formula.
 
     Attributes
     ----------
     limits : NO_END, RECEIVERS or BOTH_ENDS.
-    errs_least : the exchanges, of EVIDENCE, in which it errs least by docs/results.
-    inside : the name of the model that it equals inside nodes; "" if it is a model of its own there.
+    errs_least : the exchanges, out of EVIDENCE, in which it has the least error according to docs/results.
+    inside : the name of the model that it equals inside nodes; "" if it differs from all others there.
     is_joint : messages inside and outside a socket compete with each other, and a sender may wait for
         delivery; otherwise the times of levels add up.
     """
@@ -64,7 +64,7 @@ def exchange_model(name: str) -> ExchangeModel:
 
 
 def variant_of(model: str, share: str | None, mixed: str | None, combine: str | None) -> dict[str, str]:
-    """Return the variants of a model that are given; raise InputError for one that the model does not use."""
+    """Return the given variants of a model; raise InputError for a variant that the model does not use."""
     if share is not None and model != SHARING.name:
         raise InputError(f"--share applies to --model {SHARING.name}, but the model is {model}; omit --share")
     if mixed is not None and not MODELS[model].is_joint:
@@ -76,11 +76,11 @@ def variant_of(model: str, share: str | None, mixed: str | None, combine: str | 
 
 
 def with_reason(name: str, keys: Mapping[str, Any]) -> str:
-    """Return a model, and why it was chosen if the keys of its result say so: `queue (errs least between
-    nodes)`."""
+    """Return a model, with the reason why it was chosen if the keys of its result state one: `queue (errs
+    least between nodes)`."""
     return f"{name} ({keys[REASON]})" if keys.get(REASON) else name
 
 
 def model_order(name: str) -> int:
-    """Return the place of a model in tables; names of other models, as in newer files, come last."""
+    """Return the position of a model in tables; unknown names, as in newer files, come last."""
     return list(MODELS).index(name) if name in MODELS else len(MODELS)

@@ -28,9 +28,9 @@ _INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0{0,99}(?:[0-9]{1,18}|[1-8][0-9]{18})[ 
 def replace_when_complete(path: str | Path, *, follows_link: bool = True) -> Iterator[Path]:
     """Yield a temporary path; rename it over `path` when the block succeeds, remove it otherwise.
 
-    A link is followed, unless not `follows_link`, as in a folder that may come from others. A device or a
-    pipe is written to, never replaced.
-    Raises InputError when the folder does not exist or cannot be written, WriteError when the disk is full.
+    A link is followed if `follows_link`, which is false in a folder that may come from others. A device or a
+    pipe is written to, never replaced. Raise InputError if the folder does not exist or cannot be written,
+    WriteError if the disk is full.
     """
     path = Path(path)
     try:
@@ -60,10 +60,10 @@ def replace_when_complete(path: str | Path, *, follows_link: bool = True) -> Ite
 
 
 def _temporary_file(target: Path | None) -> tuple[int, Path]:
-    """Make the file that becomes `target`; None for one that is copied into a stream.
+    """Create the file that becomes `target`; return None for a target that is copied into a stream.
 
-    It is private while it may become one that is; a new one is as open() makes it, with the umask and the
-    ACLs of its folder.
+    It is private if it may replace a private file; a new file has the mode that open() gives it, with the
+    umask and the ACLs of its folder.
     """
     if target is None:
         handle, name = tempfile.mkstemp()
@@ -121,7 +121,7 @@ _NESTED = f"it is nested more than {_MAX_NESTED} levels deep"
 
 
 class _Pipe:
-    """A pipe, and what was read of it; it stays open, so that no other pipe gets its number."""
+    """A pipe and the data that was read from it; it stays open, so that no other pipe gets its number."""
 
     def __init__(self, descriptor: int):
         self._descriptor = os.dup(descriptor)
@@ -154,7 +154,7 @@ _kept_pipes: dict[tuple[int, int], _Pipe] | None = None
 
 @contextlib.contextmanager
 def pipes_read_again() -> Iterator[None]:
-    """Keep what is read of pipes for the block: a command may look at a file first and read it then."""
+    """Keep the data read from pipes for the block: a command may look at a file first and read it then."""
     global _kept_pipes
     before, _kept_pipes = _kept_pipes, {}
     try:
@@ -166,8 +166,8 @@ def pipes_read_again() -> Iterator[None]:
 
 
 def suffix_of(path: str | Path) -> str:
-    """Return the suffix of the name of `path`; if it has none, as that of a pipe, the one that its content
-    would have: .json, .npz, .mtx or .csv. Empty for what is no file."""
+    """Return the suffix of the name of `path`; if it has none, as the name of a pipe, the suffix that fits
+    its content: .json, .npz, .mtx or .csv. Return "" if the path is not a file."""
     path = Path(path)
     try:
         kind = os.stat(path).st_mode
@@ -185,14 +185,14 @@ def read_bytes(
 ) -> bytes:
     """Return the content of `path`; `what` names it in the InputError when it cannot be read.
 
-    All reading goes through `read_blocks`, which says what is read and what the limits mean.
+    All reading goes through `read_blocks`, which defines what can be read and what the limits mean.
     """
     return b"".join(read_blocks(path, what, most_bytes, memory_per_byte))
 
 
 @contextlib.contextmanager
 def open_seekable(path: str | Path, what: str) -> Iterator[BinaryIO]:
-    """Yield a stream of `path` in which one can go back: a regular file itself, of a pipe a copy."""
+    """Yield a seekable stream of `path`: a regular file itself, or a copy of a pipe."""
     with _readable(path, what):
         descriptor = _open_to_read(path, what) if Path(path).is_file() else None
     if descriptor is None:
@@ -227,7 +227,7 @@ def _text(data: bytes | bytearray, path: str | Path, what: str, errors: str = "s
 
 
 def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
-    """Lines that end in a newline, one by one; an unterminated last line is skipped.
+    """Yield the lines that end in a newline, one by one; skip an unterminated last line.
 
     Not splitlines(): JSON text may contain U+2028 and similar characters, which do not end a line here.
     """
@@ -255,7 +255,8 @@ def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
 
 
 def read_open(descriptor: int, path: str | Path, what: str, most_bytes: int) -> bytes:
-    """Return the content of a file that is open, as `read_bytes` does of `path`, which is its name."""
+    """Return the content of an open file, as `read_bytes` returns the content of `path`, which is its
+    name."""
     with _readable(path, what):
         return b"".join(_bounded_blocks(descriptor, path, what, most_bytes, 0))
 
@@ -267,17 +268,17 @@ def read_blocks(
     memory_per_byte: float = 0,
     begin: int = 0,
 ) -> Iterator[bytes]:
-    """Yield the content of `path` in blocks: of a regular file, of a pipe up to its end, or of a terminal.
+    """Yield the content of `path`, a regular file, a pipe up to its end, or a terminal, in blocks.
 
-    Raises InputError, with nothing read, for devices, which may have no end or act when they are opened,
+    Raise InputError, with nothing read, for devices, which may have no end or act when they are opened,
     sockets, folders and a file that has more than `most_bytes` or does not fit into memory; for a pipe to
     which nobody writes, and for one that exceeds these limits or is silent for too long.
 
     Parameters
     ----------
-    most_bytes : None where memory is the only limit.
-    memory_per_byte : what the caller takes for each byte; 0 if it keeps nothing of a block.
-    begin : how many bytes of a regular file to pass over.
+    most_bytes : largest size; None if memory is the only limit.
+    memory_per_byte : bytes of memory that the caller takes for each byte; 0 if it keeps nothing of a block.
+    begin : number of bytes at the beginning of a regular file to skip.
     """
     with _readable(path, what):
         descriptor = _open_to_read(path, what)
@@ -317,7 +318,7 @@ def _blocks_of(descriptor: int, status: os.stat_result, path: str | Path, what: 
 
 
 def _open_to_read(path: str | Path, what: str) -> int:
-    """Open without blocking; the kind of file is known before, as opening some devices acts."""
+    """Open a file without blocking; its kind is checked before, because opening some devices has effects."""
     kind = os.stat(path).st_mode
     if not stat.S_ISCHR(kind):
         _require_readable_kind(kind, path, what)
@@ -345,7 +346,7 @@ def _wrong_kind(path: str | Path, what: str, kind: str) -> InputError:
 
 
 def _is_terminal(path: str | Path) -> bool:
-    """Return whether it is the terminal of this process, as /dev/stdin is where nothing is redirected."""
+    """Return whether the file is the terminal of this process, as /dev/stdin is if it is not redirected."""
     device = os.stat(path).st_rdev
     for descriptor in (0, 1, 2):
         with contextlib.suppress(OSError):
@@ -366,7 +367,7 @@ def _waited_block(descriptor: int, path: str | Path, what: str) -> bytes:
 
 
 def _pipe_block(descriptor: int, path: str | Path, what: str) -> bytes:
-    """Return a block of a pipe, for which no data is the end only if there was a writer."""
+    """Return a block of a pipe; an empty block is the end only if there was a writer."""
     while not (block := _waited_block(descriptor, path, what)):
         events = _poll(descriptor, _NO_WRITER_S)
         if not events:
@@ -437,7 +438,7 @@ FORMER_KEYS = {
 
 
 def with_current_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with the current names of its keys, regardless of the version that wrote it."""
+    """Return a JSON object with the current names of its keys, regardless of the version that wrote it."""
     return {FORMER_KEYS.get(key, key): item for key, item in value.items()}
 
 
@@ -445,7 +446,8 @@ def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text, whose numbers are within floating point and which is not nested
     without bounds.
 
-    Raises ValueError, also for what `json.loads` takes and no other reader: NaN, Infinity and 1e999.
+    Raise ValueError, also for values that `json.loads` accepts and other readers do not: NaN, Infinity and
+    1e999.
     """
     import msgspec  # not with this module, which every command imports
 
@@ -462,9 +464,10 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _decode_large(data: bytearray) -> Any:
-    """Return the value of a large text without copies of it, which may not fit, and with briefer errors.
+    """Return the value of a large text without copying the text, which may not fit into memory, and with
+    shorter errors.
 
-    None for a small one, and for what only `parse_json` reads.
+    Return None for a small text, and for a text that only `parse_json` reads.
     """
     import msgspec
 
@@ -480,7 +483,8 @@ def _decode_large(data: bytearray) -> Any:
 
 
 def _has_long_number(data: bytes | bytearray) -> bool:
-    """Return whether a number may be beyond floating point, whose digits are looked for block by block."""
+    """Return whether the text may have a number beyond floating point; its digits are searched block by
+    block."""
     return any(
         _LONG_NUMBER in data[start : start + _BLOCK_BYTES + len(_LONG_NUMBER)].translate(_DIGITS_ALIKE)
         for start in range(0, len(data), _BLOCK_BYTES)
@@ -494,7 +498,8 @@ def _flat(value: Any, data: bytes | bytearray) -> Any:
 
 
 def _require_flat(value: Any) -> None:
-    """Raise ValueError for more levels than what takes records apart can follow."""
+    """Raise ValueError if the value is nested more deeply than the functions that decode records can
+    follow."""
     level = [value]
     for _ in range(_MAX_NESTED):
         contents = [item.values() if isinstance(item, dict) else item for item in level]
@@ -532,7 +537,7 @@ _STRICT = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_consta
 
 def shipped(path: str | Path) -> str | Path:
     """Return the file of a profile that is part of the package, if `path` is its name and no file has that
-    name; otherwise `path`."""
+    name; otherwise return `path`."""
     is_name = str(path) in shipped_profiles() and not os.path.lexists(path)
     return _PROFILES / f"{path}.json" if is_name else path
 
@@ -543,8 +548,8 @@ def shipped_profiles() -> list[str]:
 
 
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:
-    """Return the JSON object in `path`, which may be the name of a profile that is part of the package; with
-    `schema` ("earlybird.profile/1") refuse any other."""
+    """Return the JSON object in `path`, which may be the name of a profile that is part of the package;
+    refuse any other schema than `schema` ("earlybird.profile/1") if it is given."""
     path = shipped(path)
     data = bytearray()
     for block in read_blocks(path, what, _MAX_JSON_BYTES, _MEMORY_PER_BYTE_OF_TEXT):
@@ -578,7 +583,8 @@ def integer_rows(text: str, path: str | Path, what: str, header: str) -> Iterato
     """Yield (line number, integers) of each row of `text`, the CSV in `path`, which begins with `header`;
     empty lines are skipped.
 
-    Raises InputError naming the line with a wrong number of columns, text for a number, or one over 64 bits.
+    Raise InputError naming the line with a wrong number of columns, text instead of a number, or a number
+    over 64 bits.
     """
     lines = text.split("\n")
     names = header.split(",")
@@ -645,7 +651,8 @@ def cut_unterminated_line(path: str | Path) -> int:
 
 
 def _no_link(path: str, flags: int) -> int:
-    """Open a file of a folder that may come from others: a link could name any file of this user."""
+    """Open a file of a folder that may come from others, and refuse a link, which could name any file of this
+    user."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 

@@ -14,17 +14,17 @@ from earlybird.data.errors import EarlybirdError
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a new name next to `path`, for what becomes `path` once it is complete."""
+    """Return a new name next to `path` for a file or folder that becomes `path` once it is complete."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 @contextlib.contextmanager
 def create_whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder next to `path`, which it becomes when the block succeeds; it is removed
+    """Yield a temporary folder next to `path`, rename it to `path` when the block succeeds, and remove it
     otherwise.
 
-    Raises FileExistsError if `path` is there, also if it came meanwhile, and OSError if the folder cannot be
-    created.
+    Raise FileExistsError if `path` exists, even if it was created meanwhile, and OSError if the folder cannot
+    be created.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

@@ -34,11 +34,11 @@ Kind = Literal["composition", "monotony", "split"]
 
 @dataclass(frozen=True)
 class Replacement(Record):
-    """One operation of a replacement.
+    """An operation of a replacement.
 
     Attributes
     ----------
-    calls : how often it is called, one after the other.
+    calls : number of calls, one after the other.
     """
 
     operation: str
@@ -48,20 +48,20 @@ class Replacement(Record):
 
 @dataclass(frozen=True)
 class GuidelineCheck(Record):
-    """One guideline at one size: `operation` should take at most the time of its `replacement`.
+    """A guideline at one size: `operation` should take at most the time of its `replacement`.
 
     Attributes
     ----------
-    size_bytes : as `measure collective` means it: of the block of two ranks for allgather, alltoall, gather
-        and scatter, else of the buffer.
-    time_s, bound_s : medians over launches, of the operation and of its replacement.
-    ratio : the first over the second, with its interval: above 1 if the operation is slower.
-    p_value, adjusted_p_value : as in a comparison of runs; None with too few launches.
-    launches, bound_launches : the number of each.
-    kind : of the guideline.
-    replacement : the operations that do the same one after the other.
-    outcome : of the ratio and its interval.
-    remedy : what to do about a violation.
+    size_bytes : size as `measure collective` defines it: of the block of two ranks for allgather, alltoall,
+        gather and scatter, else of the buffer.
+    time_s, bound_s : medians over launches, for the operation and for its replacement.
+    ratio : `time_s` over `bound_s`, with its interval: above 1 if the operation is slower.
+    p_value, adjusted_p_value : p-values as in a comparison of runs; None with too few launches.
+    launches, bound_launches : number of launches of each.
+    kind : kind of the guideline.
+    replacement : the operations that have the same effect if called one after the other.
+    outcome : verdict on the ratio and its interval.
+    remedy : the remedy for a violation.
     """
 
     kind: Kind
@@ -82,11 +82,11 @@ class GuidelineCheck(Record):
     remedy: str = ""
 
     def subject(self) -> str:
-        """`allgather(1 KiB)`."""
+        """Return the operation and its size: `allgather(1 KiB)`."""
         return _call(self.operation, self.size_bytes)
 
     def text(self) -> str:
-        """`allgather(1 KiB) <= gather(1 KiB) + bcast(4 KiB)`."""
+        """Return the guideline with sizes: `allgather(1 KiB) <= gather(1 KiB) + bcast(4 KiB)`."""
         parts = [
             f"{one.calls} x " * (one.calls > 1) + _call(one.operation, one.size_bytes)
             for one in self.replacement
@@ -94,13 +94,13 @@ class GuidelineCheck(Record):
         return f"{self.subject()} <= {' + '.join(parts)}"
 
     def rule(self) -> str:
-        """The same for all sizes: `allgather <= gather + bcast`, or `monotony of bcast`."""
+        """Return the guideline without sizes: `allgather <= gather + bcast`, or `monotony of bcast`."""
         if self.kind != COMPOSITION:
             return f"{self.kind} of {self.operation}"
         return f"{self.operation} <= {' + '.join(one.operation for one in self.replacement)}"
 
     def row(self) -> dict[str, Any]:
-        """One flat row, for CSV."""
+        """Return the check as one flat row, for CSV."""
         value = self.to_json()
         del value["replacement"]  # the text has it
         return {"guideline": self.text()} | value
@@ -112,13 +112,13 @@ def _call(operation: str, size_bytes: int) -> str:
 
 @dataclass(frozen=True)
 class UncheckedSizes(Record):
-    """Sizes at which a guideline could not be checked, and why.
+    """The sizes at which a guideline could not be checked, with the reason.
 
     Attributes
     ----------
     rule : the guideline, as `GuidelineCheck.rule`.
-    sizes_bytes : sizes that lack what the guideline needs.
-    reason : what is missing.
+    sizes_bytes : sizes at which a measurement that the guideline needs is missing.
+    reason : the missing measurement.
     """
 
     rule: str
@@ -129,22 +129,23 @@ class UncheckedSizes(Record):
     reason: str
 
     def text(self) -> str:
-        """`allgather <= gather + bcast on 4 ranks at 1 MiB (needs bcast of 4 MiB)`."""
+        """Return the sizes as text: `allgather <= gather + bcast on 4 ranks at 1 MiB (needs bcast of 4
+        MiB)`."""
         sizes = ", ".join(map(format_bytes, self.sizes_bytes))
         return f"{self.rule} on {self.ranks} ranks at {sizes} ({self.reason})"
 
 
 @dataclass(frozen=True)
 class GuidelineChecks(Record):
-    """All checks of one MPI in one run.
+    """All guideline checks of one MPI in one run.
 
     Attributes
     ----------
     level : share of false discoveries among the checks that are called violated.
-    min_effect : a smaller violation counts as none, as a fraction.
+    min_effect : minimum effect, as a fraction: a smaller violation is ignored.
     unchecked : guidelines of operations that were not measured, as text.
-    unchecked_sizes : of other guidelines, the sizes that lack what they need.
-    run : its name.
+    unchecked_sizes : for other guidelines, the sizes at which a measurement that they need is missing.
+    run : name of the run.
     checks : one for each guideline and size.
     """
 
@@ -165,17 +166,17 @@ class GuidelineChecks(Record):
 
     def worst_first(self, *outcomes: str) -> list[GuidelineCheck]:
         """Return the checks with one of `outcomes`, by default all: the violated ones first, then the
-        inconclusive, each the longest first."""
+        inconclusive ones, each group by falling ratio."""
         checks = [check for check in self.checks if check.outcome in (outcomes or OUTCOMES)]
         return sorted(checks, key=lambda check: (OUTCOMES.index(check.outcome), -check.ratio.value))
 
     def not_checked(self) -> list[str]:
-        """What could not be checked, with the reason."""
+        """Return the guidelines and sizes that could not be checked, with the reason."""
         return [*self.unchecked, *(one.text() for one in self.unchecked_sizes)]
 
 
 def load_guidelines(path: str | Path) -> GuidelineChecks:
-    """Raises InputError for a file that has none."""
+    """Read guideline checks; raise InputError if the file has none."""
     return guidelines_from_json(files.read_json(path, "guidelines", SCHEMA), f"the guidelines {path}")
 
 

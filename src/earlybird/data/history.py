@@ -29,12 +29,12 @@ ChangeKind = Literal["step", "drift"]
 
 @dataclass(frozen=True)
 class HistoryRun(Record):
-    """One run of a history.
+    """A run of a history.
 
     Attributes
     ----------
     started : date and time in ISO 8601.
-    name : of the run.
+    name : name of the run.
     """
 
     name: str
@@ -48,10 +48,10 @@ class SeriesChange(Record):
     Attributes
     ----------
     ratio : time after over time before.
-    p_value : how often runs in random order show one as large.
+    p_value : share of random orders of the runs that show a change at least as large.
     first, last : numbers of runs, from 0: a `step` is between the runs `first` - 1 and `first`, a `drift`
         from the run `first` to `last`.
-    kind : of the change.
+    kind : kind of the change.
     """
 
     kind: ChangeKind
@@ -63,12 +63,12 @@ class SeriesChange(Record):
 
 @dataclass(frozen=True, eq=False)
 class Series(Record):
-    """One point over all runs.
+    """The times of one point over all runs.
 
     Attributes
     ----------
-    time_s : a number for each run, the median over launches; 0 where it lacks the point.
-    changes : of this point.
+    time_s : a number for each run, the median over launches; 0 if the run lacks the point.
+    changes : changes of this point.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
@@ -83,15 +83,16 @@ class Series(Record):
 
 @dataclass(frozen=True)
 class History(Record):
-    """Runs in the order of their start, and every point that enough of them have.
+    """The runs in the order of their start, and every point that enough of them have.
 
     Attributes
     ----------
     level : share of histories without a change in which one is found.
-    min_effect : a smaller change counts as none, as a fraction.
-    differences : by number of a run as text, what differs from the run before it other than times.
-    runs : in the order of their start.
-    series : one for each point.
+    min_effect : minimum effect, as a fraction: a smaller change is ignored.
+    differences : properties, other than times, in which a run differs from the run before it, by number of
+        the run as text.
+    runs : the runs in the order of their start.
+    series : one Series for each point.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -113,13 +114,13 @@ class History(Record):
             raise ValueError("first and last of a change must be numbers of `runs`, counted from 0")
 
     def changes(self) -> list[tuple[Series, SeriesChange]]:
-        """Every change with its point: the first change first, then the largest."""
+        """Return every change with its point: the earliest change first, then the largest."""
         found = [(one, change) for one in self.series for change in one.changes]
         return sorted(found, key=lambda pair: (pair[1].first, -abs(pair[1].ratio - 1)))
 
 
 def load_history(path: str | Path) -> History:
-    """Raises InputError for a file that is none."""
+    """Read a history; raise InputError if the file is not one."""
     return history_from_json(files.read_json(path, "history", SCHEMA), f"the history {path}")
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Regression:
-    """One printed table; for tables 7 and 8, the two rows of an algorithm and mapping.
+    """A printed table of a regression; for tables 7 and 8, the two rows of an algorithm and mapping.
 
     Attributes
     ----------
     form : 1, 2 or 3, see docs/collective-models.md.
     logarithm : whether the regression is of ln T (forms 1 and 2) or log2 T (form 3), T in microseconds.
-    terms, estimates, std_errors, t_values, p_values : as printed, in the order printed.
+    terms, estimates, std_errors, t_values, p_values : columns of the table, as printed.
     """
 
     table: str
@@ -52,7 +52,7 @@ def _regression(value: dict[str, Any]) -> Regression:
 
 @cache
 def load_insaghi() -> Insaghi:
-    """The published regressions of Insaghi (paper), from a file of the package."""
+    """Return the published regressions of Insaghi (paper), from a file of the package."""
     value: dict[str, Any] = json.loads(resources.files(__package__).joinpath("insaghi.json").read_text())
     return Insaghi(
         value["source"],

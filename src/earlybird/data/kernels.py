@@ -55,17 +55,18 @@ _ORDERS: Mapping[str, Sequence[Any]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table of results: of commands, of the page, and of the report in the terminal.
+    """A column of a table of results in the output of commands, on the page, and in the report in the
+    terminal.
 
     Attributes
     ----------
-    key : of the configuration or of the figures of a result, or an attribute of it.
-    interval : whether the interval of that value is shown, not the value.
+    key : key of the configuration or of the figures of a result, or an attribute of it.
+    interval : whether the interval of that value is shown instead of the value.
     common : printed only where the value changes; optional: shown only if a result has the value; varying:
         only if two results differ.
-    usual : a value that is left out; `default` stands for it where the column is shown.
+    usual : a value that is left out; `default` is shown instead of it if the column is shown.
     detail : not in the report in the terminal; page_only: not in the tables of commands either.
-    meaning : printed below the table, if the head does not say it.
+    meaning : text printed below the table, if the head does not explain the value.
     """
 
     key: str
@@ -117,25 +118,27 @@ def _size_bytes(point: Point, *_: Any) -> float:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel. Its suite (`measure/suites.py`) says at which points it is measured; figures
-    (`compare/results.py`), synthetic times (`cli/session/synthetic_times.py`) and remarks on results
+    """A kernel and its properties. Its suite (`measure/suites.py`) defines at which points it is measured;
+    figures (`compare/results.py`), synthetic times (`cli/session/synthetic_times.py`) and remarks on results
     (`present/subjects/measured/remarks.py`) are functions that these files list by its name.
 
     Attributes
     ----------
-    title : in texts.
-    quantity : what its samples measure; one of several.
+    title : name in texts.
+    quantity : the quantity that its samples measure; one of several.
     link_bytes(point, layout, pattern) : bytes that one method sends over the busiest link in an iteration.
     reference : the method over which the speed-ups of others are.
-    requires : keys that the configuration of every sample has; defaults: what the absence of others means.
-    timed_rank : whose time is that of an iteration, if samples have those of all ranks.
-    fit : what `fit` takes from its samples; profile: the file that a fit of such a run alone writes.
+    requires : keys that the configuration of every sample has; defaults: values that other keys have if they
+        are absent.
+    timed_rank : the rank whose time is the time of an iteration, if samples have the times of all ranks.
+    fit : the value that `fit` takes from its samples; profile: the file that a fit of such a run alone
+        writes.
     is_fitted : whether `fit` can make a profile from these points alone.
     is_advised : whether advice is compared with its results.
     osu : the program of the OSU benchmarks, and the name of the test in its title.
-    osu_export : what of it `earlybird export` writes as such a table, if that is not one column for all.
-    workers : what shares cores if there are too many.
-    columns : of a table of its results.
+    osu_export : the part that `earlybird export` writes as such a table, if that is not one column for all.
+    workers : the workers that share cores if there are too many.
+    columns : columns of a table of its results.
     order : keys by which results are ordered, and functions of a result.
     """
 
@@ -162,12 +165,12 @@ class Kernel:
         return next(column for column in self.columns if column.key == key)
 
     def sort_key(self, result: "Result") -> tuple[Any, ...]:
-        """Return by what the results of this kernel are ordered."""
+        """Return the key by which the results of this kernel are ordered."""
         return tuple(_rank(key, result) if isinstance(key, str) else key(result) for key in self.order)
 
 
 def _rank(key: str, result: "Result") -> tuple[Any, ...]:
-    """Order what has no value first, numbers before texts, and known values as they are listed."""
+    """Return a sort key: missing values first, numbers before texts, and known values as they are listed."""
     try:
         value = (result.figures if key in result.figures else result.config)[key]
     except InputError:  # there is none
@@ -179,29 +182,29 @@ def _rank(key: str, result: "Result") -> tuple[Any, ...]:
 
 
 def _by_method(result: "Result") -> Any:
-    """Order the reference first, then the other methods as their labels."""
+    """Return a sort key: the reference first, then the other methods as their labels."""
     return result.method != result.reference, labels.method_order(result.method)
 
 
 def sweep_steps(point: Point) -> int:
-    """Return the computations of a thread in an iteration, each followed by messages: of a sweep, the blocks
-    of planes from each of the four corners."""
+    """Return the number of computations of a thread in an iteration; messages follow each of them. In a
+    sweep, they are the blocks of planes from each of the four corners."""
     return _SWEEP_CORNERS * sweep_blocks(point) if "planes_per_block" in point else 1
 
 
 def sweep_blocks(point: Point) -> int:
-    """Return the blocks of planes in one sweep."""
+    """Return the number of blocks of planes in one sweep."""
     return -(-int(point["cells"].split("x")[2]) // point["planes_per_block"])
 
 
 def _deliveries(point: Point) -> int:
-    """Count the deliveries of an iteration, for which a late receiver pauses too."""
+    """Count the deliveries of an iteration, in each of which a late receiver pauses too."""
     return 1 + LATE_DELIVERIES if point.get("receiver") == "late" else 1
 
 
 def _collective_messages(point: Point, layout: Layout) -> int:
-    """Count whole messages over the busiest node's link: of the root's node where all others are its
-    children, else of the largest node."""
+    """Count whole messages over the link of the busiest node: the root's node if all others are its children,
+    else the largest node."""
     on_node = np.bincount(layout.node)
     if point["operation"] in ROOTED:
         return layout.num_ranks - int(on_node[layout.node[point["root"]]])
@@ -216,7 +219,7 @@ def _collective_messages(point: Point, layout: Layout) -> int:
 
 
 def _exchange_bytes(point: Point, layout: Layout, pattern: Pattern | None) -> float:
-    """Return the most that a node sends to, or receives from, other nodes."""
+    """Return the largest number of bytes that a node sends to, or receives from, other nodes."""
     assert pattern is not None, "an exchange has a pattern"
     src, dst = layout.node[pattern.src], layout.node[pattern.dst]
     across = src != dst
@@ -235,7 +238,8 @@ def _has_model(points: Sequence[Point]) -> bool:
 
 
 def _by_algorithm(result: "Result") -> Any:
-    """Order the MPI's choice first, then forced algorithms, persistent operations, what is no algorithm."""
+    """Return a sort key: the MPI's choice first, then forced algorithms, persistent operations, other
+    methods."""
     method = parse_method(result.method) if result.method else None
     if method is None:
         return 3, "", 0
@@ -244,7 +248,7 @@ def _by_algorithm(result: "Result") -> Any:
 
 
 def _by_speed_up(result: "Result") -> Any:
-    """Order the reference first, then the other methods, the fastest first."""
+    """Return a sort key: the reference first, then the other methods, the fastest first."""
     return result.method != result.reference, -(result.speed_up.value if result.speed_up else 0.0)
 
 
@@ -463,6 +467,6 @@ OF_MESSAGES = tuple(name for name, kernel in KERNELS.items() if kernel.fit in ("
 
 
 def kernel_of(name: str) -> Kernel:
-    """Return the kernel of a sample that was read; another benchmark's test, which an import may have, is
-    described in general terms."""
+    """Return the kernel of a sample that was read; describe the test of another benchmark, which an import
+    may have, in general terms."""
     return KERNELS.get(name) or Kernel(name, name, "", _size_bytes)

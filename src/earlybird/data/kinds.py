@@ -7,7 +7,8 @@ from earlybird.data.errors import InputError
 
 
 def require_kind(value: object, kinds: Any, what: str, allowed: str) -> None:
-    """Raise InputError unless `value` is of `kinds`, as isinstance takes them; `allowed` says it in words."""
+    """Raise InputError unless `value` is an instance of `kinds`, as in isinstance; `allowed` describes
+    them."""
     if not isinstance(value, kinds):
         raise wrong_kind(value, what, allowed)
 
@@ -18,6 +19,6 @@ def require_path(value: object, what: str) -> None:
 
 
 def wrong_kind(value: object, what: str, allowed: str) -> InputError:
-    """That `what` is none of `allowed`."""
+    """Return the InputError that says that `what` is not one of `allowed`."""
     given = "None" if value is None else f"of the type {type(value).__name__}"
     return InputError(f"{what} is {given}; give {allowed}")

@@ -1,9 +1,10 @@
 """Display names of MPI flavours, levels, methods and algorithms, and helpers for sentences."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from earlybird.data.errors import InputError
-from earlybird.data.levels import LEVEL_LABELS, LEVELS
+from earlybird.data.levels import LEVEL_LABELS, LEVELS, UNKNOWN_MAPPING
 from earlybird.data.methods import SEGMENTED
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.units import format_bytes, whole_number
@@ -18,6 +19,10 @@ FLAVOURS = {
 # What `import` also takes: MPIs that are not installed here.
 OTHER_MPIS = (
     "bullxmpi", "craympich", "fujitsu", "hpcx", "hpe", "mpt", "mvapich", "nvidia", "parastation", "spectrum",
+)  # fmt: skip
+_NAMES_IN_SMALL_LETTERS = frozenset(
+    ("libearlybird", "mpiexec", "srun", "neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv",
+     *OTHER_MPIS)
 )  # fmt: skip
 # Methods that send a buffer in partitions, in legend order: display name, and letters for a small cell.
 METHODS = {
@@ -95,27 +100,28 @@ OPERATIONS = {
 
 
 def flavour(name: str) -> str:
-    """`MPICH`; of an MPI with settings `MPICH with X=1, Y=2`."""
+    """Return the label of an MPI: `MPICH`; with settings `MPICH with X=1, Y=2`."""
     mpi, settings = split_settings(name)
     text = FLAVOURS.get(mpi, mpi)
     return f"{text} with {', '.join(map('='.join, settings.items()))}" if settings else text
 
 
 def level(name: str) -> str:
-    """The label of a level: `same socket`."""
+    """Return the label of a level: `same socket`."""
     return LEVEL_LABELS.get(name, name.replace("_", " "))
 
 
 def sender_waits(waits: bool | None, buffered_bytes: int | None) -> str:
-    """For which part of a message its sender waits: `yes`, `no` or `beyond 586 KiB`."""
+    """Return for which sizes the sender waits for delivery: `yes`, `no` or `beyond 586 KiB`."""
     if buffered_bytes is not None:
         return f"beyond {format_bytes(buffered_bytes)}"
     return "yes" if waits else "no"
 
 
 def method(name: str) -> str:
-    """Display name. `earlybird:4096` is libearlybird with at most 4096 bytes per aggregated message;
-    `earlybird-segments:4` sends 4 messages; `own-pipeline:4096` is our pipeline in segments of 4096 bytes."""
+    """Return the display name of a method. `earlybird:4096` is libearlybird with at most 4096 bytes per
+    aggregated message; `earlybird-segments:4` sends 4 messages; `own-pipeline:4096` is our pipeline in
+    segments of 4096 bytes."""
     known, _, bound = name.partition(":")
     if known in STYLES:
         return STYLES[known]
@@ -132,7 +138,8 @@ def method(name: str) -> str:
 
 
 def algorithm(name: str) -> str:
-    """`our pipeline in segments of 4 KiB`. A segment of 0 bytes means the whole message and is omitted."""
+    """Return the display name of an algorithm: `our pipeline in segments of 4 KiB`. A segment of 0 bytes
+    means the whole message and is omitted."""
     known, _, segment = name.partition(":")
     before, base, after = split_algorithm(known)
     text = before + (ALGORITHMS[base][0] if base in ALGORITHMS else base) + after
@@ -142,7 +149,8 @@ def algorithm(name: str) -> str:
 
 
 def split_algorithm(name: str) -> tuple[str, str, str]:
-    """`persistent-ring-tsp` -> what precedes the algorithm, the algorithm, and what follows it."""
+    """Return the parts of a name such as `persistent-ring-tsp`: the text before the algorithm, the algorithm,
+    and the text after it."""
     base = name.removeprefix(OWN)
     if base != name:
         return "our ", base, ""
@@ -161,7 +169,8 @@ def operation(name: str) -> str:
 
 
 def method_letters(name: str) -> str:
-    """One or two letters for a small cell; the prefix `o` marks our implementations, `p` persistent ones."""
+    """Return one or two letters for a small cell; the prefix `o` marks our implementations, `p` persistent
+    ones."""
     known = name.partition(":")[0]
     if known in METHODS:
         return METHODS[known][1]
@@ -171,8 +180,8 @@ def method_letters(name: str) -> str:
 
 
 def method_order(name: str) -> tuple[int, bool, int, str]:
-    """Sort key: the MPI's default, the order of STYLES, METHODS and ALGORITHMS, ours and persistent ones
-    after the others, then the size bound."""
+    """Return a sort key: the MPI's default, the order of STYLES, METHODS and ALGORITHMS, ours and persistent
+    ones after the others, then the size bound."""
     known, _, bound = name.partition(":")
     before, base, _ = split_algorithm(known)
     names = [next(iter(ALGORITHMS)), *STYLES, *METHODS, *ALGORITHMS]
@@ -185,33 +194,34 @@ def level_order(name: str) -> int:
 
 
 def noise(model: str, share: float) -> str:
-    """`single 4 %`; `none`."""
+    """Return the label of noise: `single 4 %`; `none`."""
     return f"{model} {100 * share:.3g} %" if share else model
 
 
 def listed(items: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join items: `a`, `a and b`, `a, b and c`."""
     items = list(items)
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
 
 def listed_briefly(items: Sequence[str], limit: int = 3) -> str:
-    """As `listed`; beyond `limit` items, the first ones and the number of others."""
+    """Join items as `listed` does; beyond `limit` items, return the first ones and the number of others."""
     over = len(items) - limit
     return listed(items if over <= 0 else [*items[:limit], counted(over, "other")])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The one of `known` that a misspelt `name` is most like; "" if it is like none."""
+    """Return the member of `known` that is most similar to a misspelt `name`; "" if none is similar."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
 
 
 def choose(text: str, allowed: Collection[str], option: str, *, is_list: bool = True) -> tuple[str, ...]:
-    """Return the items of a comma-separated list, each once; raise InputError for one that is not allowed.
+    """Return the items of a comma-separated list, each once; raise InputError for an item that is not
+    allowed.
 
-    Of an option that takes no list, the text is the one item.
+    For an option that does not take a list, the text is a single item.
     """
     items = tuple(dict.fromkeys(item.strip() for item in text.split(","))) if is_list else (text,)
     for item in items:
@@ -222,24 +232,36 @@ def choose(text: str, allowed: Collection[str], option: str, *, is_list: bool = 
 
 
 def with_guess(problem: str, meant: str, remedy: str) -> str:
-    """`PROBLEM; REMEDY`, with a question in between if a misspelt name seems to mean `meant`."""
+    """Return `PROBLEM; REMEDY`, with a question in between if a misspelt name seems to mean `meant`."""
     return f"{problem}, did you mean {meant}? {capital(remedy)}" if meant else f"{problem}; {remedy}"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 rank`, `4 ranks`."""
+    """Return a count with its noun: `1 rank`, `4 ranks`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def percent(fraction: float) -> str:
-    """0.1234 -> `12 %`; one decimal below 10 %."""
+    """Return a fraction in percent: 0.1234 -> `12 %`; one decimal below 10 %; never `-0.0 %`."""
     value = 100 * fraction
-    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.1f} %"
+    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:z.1f} %"
 
 
 def signed_percent(fraction: float) -> str:
-    return ("+" if fraction > 0 else "") + percent(fraction)
+    """0.1234 -> `+12 %`; `0.0 %` has no sign."""
+    text = percent(fraction)
+    return text if fraction <= 0 or text == percent(0.0) else f"+{text}"
 
 
 def capital(sentence: str) -> str:
+    """Return the sentence with a capital letter first, unless it begins with a name that has none."""
+    word = re.match(r"\w*", sentence)
+    if word and word.group() in _NAMES_IN_SMALL_LETTERS:
+        return sentence
     return sentence[:1].upper() + sentence[1:]
+
+
+def mapped_by(mapping: str) -> str:
+    """`mapped by node`; nothing of a mapping that is not known, whose further parameters remain."""
+    name, _, parameters = mapping.partition(", ")
+    return parameters if name in ("", UNKNOWN_MAPPING) else f"mapped by {mapping}"

@@ -21,14 +21,14 @@ _SHAPE = re.compile(r"([0-9]{1,18})x([0-9]{1,18})x([0-9]{1,18})")
 
 
 def level_phrase(level: str) -> str:
-    """A level as part of a sentence: `on the same socket`, `across sockets`, `between nodes`."""
+    """Return a level as part of a sentence: `on the same socket`, `across sockets`, `between nodes`."""
     label = LEVEL_LABELS.get(level, level.replace("_", " "))
     return f"on the {label}" if level == "intra_socket" else label
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Node and socket of every rank; sockets are numbered within their node.
+    """The node and socket of every rank; sockets are numbered within their node.
 
     Attributes
     ----------
@@ -59,14 +59,16 @@ class Layout:
 
     @classmethod
     def parse(cls, text: str | Path, map_by: str = "core") -> "Layout":
-        """`2x2x8` (nodes x sockets x ranks per socket), or the path of a CSV; see `parse_layout`."""
+        """Parse `2x2x8` (nodes x sockets x ranks per socket), or read the CSV at a path; see
+        `parse_layout`."""
         require_kind(text, (str, os.PathLike), "the layout", "a str, such as '2x2x8' or the path of a CSV")
         require_kind(map_by, str, "map_by", f"one of {', '.join(MAPPINGS)}")
         return parse_layout(str(text), map_by)
 
     @classmethod
     def from_arrays(cls, node: ArrayLike, socket: ArrayLike | None = None) -> "Layout":
-        """The node of each rank, and its socket within the node, by default 0; raises InputError."""
+        """Build a layout from the node of each rank, and its socket within the node, by default 0; raise
+        InputError."""
         try:
             nodes = np.asarray(node)
             sockets = np.zeros_like(nodes) if socket is None else np.asarray(socket)
@@ -75,7 +77,7 @@ class Layout:
         return cls(nodes, sockets, f"{nodes.size} ranks from arrays")
 
     def save(self, path: str | Path) -> None:
-        """Write the CSV `rank,node,socket`, atomically; raises InputError for a name without `.csv`, which
+        """Write the CSV `rank,node,socket`, atomically; raise InputError for a name without `.csv`, which
         `parse` would not read as a file."""
         require_path(path, "the file to write")
         require_csv_name(path, "the file to write")
@@ -90,32 +92,35 @@ class Layout:
         return len(np.unique(self.node))
 
     def node_group(self) -> np.ndarray:
-        """(P,) number of each rank's node, counted from 0 in the order of the nodes, without gaps."""
+        """Return the number (P,) of each rank's node, counted from 0 in the order of the nodes, without
+        gaps."""
         return np.unique(self.node, return_inverse=True)[1].reshape(-1)
 
     def socket_group(self) -> np.ndarray:
-        """(P,) group number of each rank's socket, unique over all nodes."""
+        """Return the group number (P,) of each rank's socket, unique over all nodes."""
         return np.unique(np.column_stack([self.node, self.socket]), axis=0, return_inverse=True)[1].reshape(
             -1
         )
 
     def level(self, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-        """Index into LEVELS of each message: 0 on one socket, 1 across sockets of a node, 2 between nodes."""
+        """Return the index into LEVELS of each message: 0 on one socket, 1 across sockets of a node, 2
+        between nodes."""
         same_node = self.node[src] == self.node[dst]
         same_socket = same_node & (self.socket[src] == self.socket[dst])
         return np.where(same_socket, 0, np.where(same_node, 1, 2))
 
 
 def is_shape(text: str) -> bool:
-    """Whether it is NODESxSOCKETSxRANKS."""
+    """Return whether the text has the form NODESxSOCKETSxRANKS."""
     return _SHAPE.fullmatch(text.strip()) is not None
 
 
 def parse_layout(text: str, map_by: str = "core") -> Layout:
-    """`2x2x8` (nodes x sockets x ranks per socket) with `map_by` core, socket or node; or the path of a CSV.
+    """Parse `2x2x8` (nodes x sockets x ranks per socket) with `map_by` core, socket or node, or read the CSV
+    at a path.
 
-    With C = SOCKETS*RANKS rank r is on node r//C, socket (r%C)//RANKS (core); node r//C, socket
-    (r%C)%SOCKETS (socket); node r%NODES, socket (r//NODES)//RANKS (node). Raises InputError.
+    With C = SOCKETS*RANKS rank r is on node r//C, socket (r%C)//RANKS (core); node r//C, socket (r%C)%SOCKETS
+    (socket); node r%NODES, socket (r//NODES)//RANKS (node). Raise InputError if the text is neither.
     """
     if map_by not in MAPPINGS:
         raise InputError(f"--map-by is {map_by!r}; choose one of {', '.join(MAPPINGS)}")
@@ -141,8 +146,9 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
 
 
 def even_layout(num_ranks: int, nodes: int, sockets: int = 1, map_by: str = "core") -> Layout:
-    """`num_ranks` ranks divided evenly among `nodes`, and those of a node as evenly as possible among its
-    `sockets`; `map_by` as of `parse_layout`. Raises InputError if the nodes do not divide the ranks."""
+    """Return a layout of `num_ranks` ranks divided evenly among `nodes`, and the ranks of a node divided as
+    evenly as possible among its `sockets`; `map_by` is as in `parse_layout`. Raise InputError if the nodes do
+    not divide the ranks."""
     if map_by not in MAPPINGS:
         raise InputError(f"--map-by is {map_by!r}; choose one of {', '.join(MAPPINGS)}")
     if num_ranks % nodes:
@@ -160,7 +166,8 @@ def even_layout(num_ranks: int, nodes: int, sockets: int = 1, map_by: str = "cor
 
 
 def layout_of_label(text: str) -> Layout | None:
-    """The layout whose `text` this is, such as `2x2x8` or `2x2x8 by node`; None if it is of another form."""
+    """Return the layout whose `text` this is, such as `2x2x8` or `2x2x8 by node`; None if the text has
+    another form."""
     shape, _, map_by = text.partition(" by ")
     try:
         return None if shape.endswith(".csv") else parse_layout(shape, map_by or "core")
@@ -171,7 +178,7 @@ def layout_of_label(text: str) -> Layout | None:
 def _places(
     nodes: int, sockets: int, ranks: int, per_node: int, map_by: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(node, socket) of nodes * per_node ranks, at most `ranks` on a socket."""
+    """Return (node, socket) of nodes * per_node ranks, at most `ranks` on a socket."""
     r = np.arange(nodes * per_node, dtype=np.int64)
     if map_by == "core":
         return r // per_node, r % per_node // ranks

@@ -11,7 +11,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.ENOSYS, errno.EINVA
 
 
 class Locked(Exception):
-    """Another process has the lock."""
+    """Raised when another process has the lock."""
 
 
 def take(descriptor: int, *, waits: bool) -> None:
@@ -23,7 +23,7 @@ def take(descriptor: int, *, waits: bool) -> None:
 
 
 def is_taken(descriptor: int) -> bool:
-    """Tell whether another process has the lock of an open file or folder."""
+    """Return whether another process has the lock of an open file or folder."""
     try:
         _lock(descriptor, fcntl.LOCK_SH, waits=False)  # shared: two that ask must not see each other
     except Locked:
@@ -35,10 +35,10 @@ def is_taken(descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def held(open_file: Callable[[], int], *, waits: bool) -> Iterator[None]:
-    """Hold the lock of the file that `open_file` opens, or makes, for the block.
+    """Hold the lock of the file that `open_file` opens or creates, for the block.
 
-    Whoever had the lock may have removed the file: then another is opened if this one `waits`, and Locked is
-    raised otherwise.
+    The previous holder of the lock may have removed the file: then another file is opened if `waits`, and
+    Locked is raised otherwise.
     """
     while True:
         descriptor = open_file()

@@ -31,12 +31,12 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class Matrix:
-    """The entries of a matrix, those that its symmetry implies after those of the file.
+    """The entries of a matrix; the entries that its symmetry implies follow the entries of the file.
 
     Attributes
     ----------
     row, column : (E,) int64, counted from 0.
-    value : (E,) int64, uint64, float64 or complex128; None of a matrix of the field pattern.
+    value : (E,) int64, uint64, float64 or complex128; None if the field of the matrix is pattern.
     line_of : the line in the file of entry k; None if entries do not have their own.
     """
 
@@ -49,18 +49,18 @@ class Matrix:
 
 
 def is_matrix_market(text: str) -> bool:
-    """Whether the first line says so."""
+    """Return whether the first line is the header of a Matrix Market file."""
     return _BANNER.match(text) is not None
 
 
 def most_entries(text: str) -> int:
-    """Return how many entries the matrix in `text` can have at most, without reading it."""
+    """Return the largest number of entries that the matrix in `text` can have, without reading it."""
     is_symmetric = not text.partition("\n")[0].lower().rstrip().endswith("general")
     return (text.count("\n") - text.count("\n%") + 1) * (1 + is_symmetric)
 
 
 def parse_matrix_market(text: str, what: str) -> Matrix:
-    """Return the matrix in `text`, which `what` names in errors; raises InputError naming the line of a bad
+    """Return the matrix in `text`, which `what` names in errors; raise InputError naming the line of a bad
     row.
 
     Its time and memory depend on the length of the text, not on the sizes that it declares.
@@ -72,7 +72,7 @@ def parse_matrix_market(text: str, what: str) -> Matrix:
 
 
 def _parse(text: str) -> Matrix:
-    """Raise ValueError with what is wrong."""
+    """Return the matrix in `text`; raise ValueError with the problem."""
     lines = _Lines(text)
     layout, field, symmetry = _header(next(lines, ""))
     size_line = next((line for line in lines if line.strip() and not line.startswith("%")), "")
@@ -126,7 +126,7 @@ class _Lines(Iterator[str]):
         return line
 
     def of_entry(self, k: int) -> int:
-        """Return the line of entry k of those that follow, from 0; empty lines have none."""
+        """Return the line of entry k of the following entries, from 0; skip empty lines."""
         following = enumerate(self.text[self.position :].split("\n"), start=self.number + 1)
         return next(itertools.islice((number for number, line in following if line.strip()), k, None))
 
@@ -151,7 +151,7 @@ def _num_dense(num_rows: int, num_columns: int, symmetry: str) -> int:
 
 
 def _columns(body: str, types: list[type], num_entries: int, num_before: int) -> list[np.ndarray]:
-    """Return the columns of `num_entries` lines, which `num_before` lines precede."""
+    """Return the columns of `num_entries` lines, which follow `num_before` lines."""
     if num_entries > body.count("\n") + 1:
         raise ValueError(f"it declares {num_entries} entries, but has {body.count(chr(10))} lines of them")
     if other := _OTHER_CHARACTER.search(body):
@@ -168,8 +168,8 @@ def _columns(body: str, types: list[type], num_entries: int, num_before: int) ->
 
 
 def _plain_columns(body: str, types: list[type], num_entries: int) -> list[np.ndarray] | None:
-    """Return the columns of text in which every line has its whole numbers and nothing else, several times as
-    fast as others; None of other text."""
+    """Return the columns of text in which every line has its whole numbers and nothing else, several times
+    faster than for other text, for which None is returned."""
     numbers = "[ \\t]++".join(_PLAIN_INTEGERS[kind] for kind in types)
     if not re.fullmatch(rf"(?:[ \t]*+{numbers}[ \t]*+\n)*+", body):
         return None
@@ -205,7 +205,7 @@ def _rows(body: str, types: list[type], num_before: int) -> np.ndarray:
 
 
 def _bad_line(body: str, types: list[type], num_before: int) -> str:
-    """Return what is wrong with the first line that has not the numbers of `types`."""
+    """Return the problem of the first line that does not have the numbers of `types`."""
     for number, line in enumerate(body.split("\n"), start=num_before + 1):
         words = line.split()
         # Only the value of an entry may be written as 8.0, not its row and column.
@@ -240,7 +240,7 @@ def _values(columns: list[np.ndarray]) -> np.ndarray | None:
 
 
 def _dense_places(num_rows: int, num_columns: int, symmetry: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and column of each value: column by column, of symmetric matrices from the diagonal on."""
+    """Return row and column of each value: column by column, in symmetric matrices from the diagonal on."""
     if symmetry == "general":
         column, row = np.divmod(np.arange(num_rows * num_columns), max(num_rows, 1))
     else:

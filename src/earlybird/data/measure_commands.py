@@ -22,7 +22,7 @@ _OPTIONS = ("launcher", "hosts", "agent", "srun", "mpi")
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """The options of `measure` that say with which MPI and where; empty for the default."""
+    """The options of `measure` that select the MPI and the hosts; empty for the default."""
 
     launcher: str = ""
     hosts: str = ""
@@ -32,13 +32,14 @@ class LaunchOptions:
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, Any]) -> "LaunchOptions":
-        """Return those of a run's settings, or of a profile's `measured_with`."""
+        """Return the options in a run's settings, or in a profile's `measured_with`."""
         given = {name: str(settings.get(name) or "") for name in _OPTIONS}
         return cls(**given | {"launcher": "" if given["launcher"] == "local" else given["launcher"]})
 
     @classmethod
     def of(cls, profile: Profile) -> "LaunchOptions":
-        """Return those with which the profile was measured, by its context if it does not say more."""
+        """Return the options with which the profile was measured, taken from its context if it has no
+        others."""
         stated = profile.extra.get(MEASURED_WITH)
         if isinstance(stated, Mapping):
             return cls.of_settings(stated)
@@ -81,7 +82,7 @@ def launch_of(recording: Recording, profile: Profile | None = None) -> LaunchOpt
 
 
 def virtual_cluster(command: Sequence[str]) -> str:
-    """Return `cluster:NAME` of a recorded `earlybird cluster mpiexec` command; "" of another one."""
+    """Return `cluster:NAME` of a recorded `earlybird cluster mpiexec` command; "" for another command."""
     words = list(command)
     if "cluster" not in words or "mpiexec" not in words[words.index("cluster") :]:
         return ""
@@ -107,7 +108,7 @@ def replay_command(
     patterns: Sequence[Path], layout: str, profiles: Sequence[str] | None, profile: Profile
 ) -> str:
     """Return the command that runs exchanges, one after the other, where `profile` was measured; `profiles`
-    are the files of it."""
+    are its files."""
     first, *then = map(no_option, patterns)
     launch = LaunchOptions.of(profile)
     command = ["earlybird", "replay", first, *(text for path in then for text in ("--then", path))]
@@ -117,14 +118,14 @@ def replay_command(
 
 
 def free_run() -> str:
-    """Return a name for a further run that nothing in the current folder has: `more`, `more2`, ..."""
+    """Return a name for a further run that no file in the current folder has: `more`, `more2`, ..."""
     names = (f"more{k if k > 1 else ''}" for k in count(1))
     return next(name for name in names if not Path(name).exists())
 
 
 def fit_together(profile: Profile, run: str) -> str:
-    """Return how to fit `run` with the runs of the profile, of which only the ids are known: a run of few
-    points cannot be fitted alone."""
+    """Return how to fit `run` with the runs of the profile, whose ids alone are known: a run with few points
+    cannot be fitted alone."""
     ids = list(dict.fromkeys(str(known["id"]) for known in profile.runs if known.get("id")))
     runs = "the runs of the profile" if len(ids) != 1 else "the run of the profile"
     named = f" ({', '.join(ids)})" if ids else ""

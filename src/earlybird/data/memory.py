@@ -11,15 +11,16 @@ _CGROUP_FILES = {2: ("memory.max", "memory.current"), 1: ("memory.limit_in_bytes
 
 
 def available_memory_bytes() -> int:
-    """Memory that a new process could use without swapping, within the limits of its cgroups: a batch job or
-    a container is ended where it takes more, whatever the machine has."""
+    """Return the memory that a new process could use without swapping, within the limits of its cgroups: a
+    batch job or a container is ended if it exceeds them, regardless of the memory of the machine."""
     match = re.search(r"^MemAvailable:\s+([0-9]+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
     free = int(match[1]) * 1024 if match else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(free, *_left_in_cgroups(_text(Path("/proc/self/cgroup")), _CGROUPS), free)
 
 
 def _left_in_cgroups(memberships: str, root: Path) -> Iterator[int]:
-    """Yield what the limit of each cgroup leaves; `memberships` is the text of /proc/self/cgroup."""
+    """Yield the memory that the limit of each cgroup leaves; `memberships` is the text of
+    /proc/self/cgroup."""
     for line in memberships.splitlines():
         _, controllers, place = line.split(":", 2)
         if controllers not in ("", "memory"):

@@ -15,7 +15,8 @@ MAX_PROTOCOLS = 16  # EB_COST_MAX_PROTOCOLS of native/partitioned/segmentation/c
 
 @dataclass(frozen=True)
 class ProtocolCost:
-    """One protocol: seconds per message, seconds per further message, bytes per second of one pair."""
+    """The cost of one protocol: seconds per message, seconds per further message, bytes per second of one
+    pair."""
 
     min_bytes: int
     latency_s: float
@@ -34,14 +35,15 @@ class MessageCosts:
     levels: Mapping[str, str]
 
     def to_text(self) -> str:
-        """`intra_node_protocols=MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH,... inter_node_protocols=...`."""
+        """Return the costs as settings: `intra_node_protocols=MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH,...
+        inter_node_protocols=...`."""
         return " ".join(
             f"{network}_protocols=" + ",".join(map(_entry, protocols))
             for network, protocols in self.networks.items()
         )
 
     def describe(self) -> str:
-        """The source of each number."""
+        """Return the source of each number."""
         sources = " and ".join(
             f"{network.replace('_', '-')} of {self.levels[network]}" for network in self.networks
         )
@@ -49,9 +51,9 @@ class MessageCosts:
 
 
 def costs_of_profile(profile: Profile) -> MessageCosts:
-    """The costs of a single pair in `profile`; within a node, those of the more expensive level.
+    """Return the costs of a single pair in `profile`; within a node, the costs of the more expensive level.
 
-    InputError if a level has more protocols than libearlybird supports.
+    Raise InputError if a level has more protocols than libearlybird supports.
 
     A further message costs `overhead_s` = `latency_s`, because tau of the models is per message.
     """

@@ -14,7 +14,7 @@ Interval = tuple[NotNegative, NotNegative]
 
 @dataclass(frozen=True, kw_only=True)
 class _Prediction(Record):
-    """What every prediction of methods has."""
+    """The attributes that every prediction of methods has."""
 
     size_bytes: Bytes
     profile_id: str = ""
@@ -24,11 +24,11 @@ class _Prediction(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class _PredictedTime(Record):
-    """What the time of every method has.
+    """The attributes that the time of every method has.
 
     Attributes
     ----------
-    time_interval_s : 95 % interval, if the profile has replicates.
+    time_interval_s : 95 % interval of the time, if the profile has replicates.
     """
 
     method: str
@@ -39,18 +39,19 @@ class _PredictedTime(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedMethod(_PredictedTime):
-    """The time of one send method.
+    """The predicted time of one send method.
 
     Attributes
     ----------
     method : the send method.
-    time_s : from the time the last partition is ready until the receiver has everything.
-    vcis : communication contexts, if they were requested from the MPI.
-    speed_up, speed_up_interval : over `single`.
-    messages : their number.
-    message_bytes : the size of all but the last, and the largest.
-    source : what the parameters were fitted to: `pipeline fit`, `pipeline fit at T threads`, or `levels`
-        (latency and bandwidth of the levels alone).
+    time_s : time from when the last partition is ready until the receiver has everything.
+    vcis : number of communication contexts, if they were requested from the MPI.
+    speed_up : speed-up over `single`.
+    speed_up_interval : its interval.
+    messages : number of messages.
+    message_bytes : the size of every message but the last, and the largest size.
+    source : the measurements to which the parameters were fitted: `pipeline fit`, `pipeline fit at T
+        threads`, or `levels` (latency and bandwidth of the levels alone).
     """
 
     vcis: Ranks | None = None
@@ -67,11 +68,11 @@ class PipelinePrediction(_Prediction):
 
     Attributes
     ----------
-    threads : that fill the buffer.
-    partitions : of the buffer.
+    threads : number of threads that fill the buffer.
+    partitions : number of partitions of the buffer.
     gamma_s_per_byte : computation per byte.
-    delay_s : by which the last partition is late.
-    methods : one for each send method.
+    delay_s : time by which the last partition is late.
+    methods : one prediction for each send method.
     """
 
     schema: ClassVar[str] = PIPELINE_SCHEMA
@@ -86,16 +87,19 @@ class PipelinePrediction(_Prediction):
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedAlgorithm(_PredictedTime):
-    """The time of one algorithm.
+    """The predicted time of one algorithm.
 
     Attributes
     ----------
-    method, algorithm, segment_bytes : such as `pipeline:8192`, `pipeline` and 8192; 0 for no segments.
-    time_s : from the common start until the last rank is done.
+    method : the method, such as `pipeline:8192`.
+    algorithm : its algorithm, such as `pipeline`.
+    segment_bytes : its segment size, such as 8192; 0 for no segments.
+    time_s : time from the common start until the last rank is done.
     form : `alpha-beta`, `empirical`, or `interpolated` between measured times.
     tree : the communication tree.
-    extrapolated : which of `ranks`, `size`, `mapping` and `segment` are outside the measured range.
-    held_out_error : of the form.
+    extrapolated : the names, out of `ranks`, `size`, `mapping` and `segment`, of values outside the measured
+        range.
+    held_out_error : held-out error of the form.
     """
 
     algorithm: str
@@ -108,12 +112,14 @@ class PredictedAlgorithm(_PredictedTime):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime(Record):
-    """The time of a [published regression](../collective-models.md#insaghis-three-regressions).
+    """The time that a [published regression](../collective-models.md#insaghis-three-regressions) predicts.
 
     Attributes
     ----------
-    form, table, algorithm : where the regression stands in the paper.
-    time_s : that it gives.
+    form : form of the regression.
+    table : the table of the regression in the paper.
+    algorithm : algorithm that the regression describes.
+    time_s : predicted time.
     """
 
     form: str
@@ -130,9 +136,9 @@ class CollectivePrediction(_Prediction):
 
     Attributes
     ----------
-    algorithms : one for each algorithm.
-    references : of the published regressions, for the same ranks, size and mapping on the machine of the
-        paper.
+    algorithms : one prediction for each algorithm.
+    references : times of the published regressions, for the same ranks, size and mapping on the machine of
+        the paper.
     """
 
     schema: ClassVar[str] = COLLECTIVE_SCHEMA

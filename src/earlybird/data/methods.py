@@ -38,7 +38,7 @@ def receivers_of(config: Mapping[str, Any]) -> str:
 
 
 def library_settings(method: str) -> dict[str, str]:
-    """Return the variables of libearlybird that make it send as `method`."""
+    """Return the variables of libearlybird that make it send with the method `method`."""
     if method == PER_PARTITION:
         return {"EARLYBIRD_SEGMENTS": "partition"}
     for prefix, name in ((AGGREGATED, "EARLYBIRD_AGGR_SIZE"), (SEGMENTED, "EARLYBIRD_SEGMENTS")):

@@ -43,5 +43,5 @@ OPERATIONS = {
 
 
 def base_name(call: str) -> str:
-    """The name without the `_c` of large counts."""
+    """Return the name without the `_c` of large counts."""
     return call.removesuffix("_c")

@@ -31,22 +31,23 @@ _BEGIN = re.compile(rf"\+(?={_NAME}=)")  # of a setting: the path of an mpicc an
 
 
 def split_settings(text: str) -> tuple[str, dict[str, str]]:
-    """`mpich+X=1+Y=2` -> `mpich` and {X: 1, Y: 2}."""
+    """Split a name with settings: `mpich+X=1+Y=2` -> `mpich` and {X: 1, Y: 2}."""
     mpi, *settings = _BEGIN.split(text)
     return mpi, dict(one.split("=", 1) for one in settings)
 
 
 def with_settings(mpi: str, settings: Mapping[str, str]) -> str:
-    """The reverse; `settings` replace those that `mpi` has already."""
+    """Return `mpi` with `settings`, the inverse of `split_settings`; they replace settings that `mpi` has
+    already."""
     name, before = split_settings(mpi)
     return "+".join([name, *(f"{key}={value}" for key, value in (before | dict(settings)).items())])
 
 
 def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
-    """Every MPI with every combination of `variables`, `NAME=VALUE` each.
+    """Return every MPI with every combination of `variables`, `NAME=VALUE` each.
 
-    The values of one name are alternatives; different names are combined. `NAME` alone leaves
-    it as it is, as an alternative to a value. InputError for anything else.
+    The values of one name are alternatives; different names are combined. `NAME` alone leaves it unchanged,
+    as an alternative to a value. Raise InputError for anything else.
     """
     values: dict[str, list[dict[str, str]]] = {}
     for text in dict.fromkeys(variables):
@@ -73,7 +74,7 @@ def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
 
 
 def options_of(mpis: Sequence[str], *, has_env: bool = True) -> list[str]:
-    """Return the arguments that name these MPIs with their settings, by --mpi and, if a command `has_env`,
+    """Return the arguments that select these MPIs with their settings, by --mpi and, if a command `has_env`,
     --env."""
     names = list(dict.fromkeys(split_settings(mpi)[0] for mpi in mpis))
     variables: list[str] = []
@@ -89,6 +90,6 @@ def options_of(mpis: Sequence[str], *, has_env: bool = True) -> list[str]:
 
 
 def is_set_by_launcher(launch: Mapping[str, Any], name: str) -> bool:
-    """Tell whether earlybird, not the user, set the variable `name` of a launch record."""
+    """Return whether earlybird, not the user, set the variable `name` of a launch record."""
     listed = launch.get("set_by_launcher")
     return bool(_BY_LAUNCHER.match(name)) if listed is None else name in listed

@@ -41,8 +41,8 @@ _KNOWN_PARAMETER = "recv_pre_posted="
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """Sizes from `from_bytes` to `to_bytes`, both included, for which `variables` force an algorithm; `needs`
-    is its requirement (mpi_algorithms.NEEDS)."""
+    """The sizes from `from_bytes` to `to_bytes`, both included, for which `variables` force an algorithm;
+    `needs` is its requirement (mpi_algorithms.NEEDS)."""
 
     from_bytes: int
     to_bytes: int
@@ -52,7 +52,7 @@ class SelectionRule:
 
 @dataclass(frozen=True)
 class Selection:
-    """The decisions of an MPICH: its tree of algorithms, and that of compositions (None without ch4)."""
+    """The decisions of an MPICH: its tree of algorithms, and its tree of compositions (None without ch4)."""
 
     algorithms: Tree
     compositions: Tree | None
@@ -60,10 +60,12 @@ class Selection:
     def with_rules(
         self, operation: str, ranks: int, num_nodes: int, rules: Sequence[SelectionRule]
     ) -> "Selection":
-        """The same decisions, but for the rules of one operation; those of others may be in it already.
+        """Return the same decisions with the rules of one operation; rules of other operations may already be
+        included.
 
         Rules, in order of size, hold for communicators of exactly `ranks` on `num_nodes` nodes; for
-        reductions, if the operator is built in and commutative, as only those were measured.
+        reductions, they apply if the operator is built in and commutative, as only such operators were
+        measured.
         """
         if not rules:
             return self
@@ -76,7 +78,7 @@ class Selection:
         return Selection(algorithms, compositions)
 
     def files(self) -> dict[str, str]:
-        """The text of each file by the name of its variable."""
+        """Return the text of each file by the name of its variable."""
         files = {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": _text(self.algorithms)}
         if self.compositions is not None:
             files["MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"] = _text(self.compositions)
@@ -84,16 +86,16 @@ class Selection:
 
 
 def find_selection(installed: Path) -> Selection | None:
-    """The trees of the MPICH in the folder `installed`; None if no library there has them."""
+    """Return the trees of the MPICH in the folder `installed`; None if no library there has them."""
     libraries = sorted(path for path in installed.glob("lib*/libmpi.so*") if path.is_file())
     return next((found for one in libraries if (found := read_selection(one)) is not None), None)
 
 
 def read_selection(library: Path) -> Selection | None:
-    """The trees inside `library`, a libmpi.so.
+    """Return the trees inside `library`, a libmpi.so.
 
-    None if it contains none, or does not know what files select: at a name that it does not know, MPI_Init of
-    MPICH 4.0.3 aborts.
+    Return None if it contains none, or does not know all the names that files select: MPI_Init of MPICH 4.0.3
+    aborts at a name that it does not know.
     """
     content = files.read_bytes(library, "library", memory_per_byte=1)
     found = list(_trees(content))
@@ -106,7 +108,7 @@ def read_selection(library: Path) -> Selection | None:
 
 
 def _trees(content: bytes) -> Iterator[Tree]:
-    """The texts in a library that are trees with every operation of _SIZES."""
+    """Return the texts in a library that are trees with every operation of _SIZES."""
     for match in re.finditer(rb'\{"collective=[^\0]+', content):
         with suppress(ValueError):
             tree = files.parse_json(match.group())
@@ -119,8 +121,8 @@ def _flat(operation: str) -> str:
 
 
 def is_selectable(operation: str, variables: Mapping[str, str]) -> bool:
-    """Whether a file can select this algorithm. Those of nonblocking operations (`nb`) would be selected for
-    the nonblocking calls of the program, too."""
+    """Return whether a file can select this algorithm. The algorithms of nonblocking operations (`nb`) would
+    be selected for the nonblocking calls of the program, too."""
     return operation in _SIZES and variables[_LABEL.format(operation.upper())] != "nb"
 
 
@@ -180,7 +182,8 @@ def _of_sizes(
 
 
 def _guarded(operation: str, ranks: int, needs: str | None, leaf: Tree, usual: Tree) -> Tree:
-    """`leaf` where the call is like those measured and the algorithm's requirement is met."""
+    """Return `leaf`, restricted to calls that are like those measured and meet the algorithm's
+    requirement."""
     if needs in ("halves", "each"):
         too_few = "count<pow2" if needs == "halves" else f"count<={ranks - 1}"
         leaf = {too_few: usual, "count=any": leaf}
@@ -193,8 +196,8 @@ def _guarded(operation: str, ranks: int, needs: str | None, leaf: Tree, usual: T
 
 
 def _algorithm(operation: str, variables: Mapping[str, str]) -> Tree:
-    """The leaf of an algorithm. MPICH does not initialise parameters that a file leaves out, so all are
-    given: those that no variable forces with MPICH's default."""
+    """Return the leaf of an algorithm. MPICH does not initialise parameters that a file leaves out, so all
+    are given: parameters that no variable forces have MPICH's default."""
     label = variables[_LABEL.format(operation.upper())]
     of_tree = {
         "tree_type": variables.get("MPIR_CVAR_BCAST_TREE_TYPE", "kary"),

@@ -21,16 +21,17 @@ SCHEMA = "earlybird.node-counts/1"
 
 @dataclass(frozen=True)
 class NodeCount(Record):
-    """The exchange on `nodes` nodes.
+    """The predicted times of an exchange on `nodes` nodes.
 
     Attributes
     ----------
-    time_s : of the slowest rank, with its 95 % interval if the profile has replicates.
-    intra_node_s, inter_node_s : the parts of it, which add up to it and to `overlap_s`, if that is given.
+    time_s : time of the slowest rank, with its 95 % interval if the profile has replicates.
+    intra_node_s, inter_node_s : the parts of that time, which add up to it and to `overlap_s`, if that is
+        given.
     level_bytes : bytes of all messages, by level.
-    nodes : their number.
+    nodes : number of nodes.
     slowest_rank : the lowest rank with the largest time.
-    overlap_s : what of the two parts overlaps.
+    overlap_s : the overlap of the two parts.
     """
 
     nodes: Ranks
@@ -44,7 +45,7 @@ class NodeCount(Record):
     overlap_s: NotNegative | None = None
 
     def share(self, level: str) -> float:
-        """The fraction of all bytes; 0 if there are none."""
+        """Return the fraction of all bytes; 0 if there are none."""
         return self.level_bytes.get(level, 0) / max(sum(self.level_bytes.values()), 1)
 
     @property
@@ -54,11 +55,11 @@ class NodeCount(Record):
 
 @dataclass(frozen=True)
 class NodeCounts(Record):
-    """An exchange on several numbers of nodes, by one model.
+    """The predictions of one model for an exchange on several numbers of nodes.
 
     Attributes
     ----------
-    counts : one for each number of nodes.
+    counts : one prediction for each number of nodes.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -76,10 +77,10 @@ class NodeCounts(Record):
             raise ValueError("counts is missing or empty; give a number of nodes")
 
     def fastest_first(self) -> list[NodeCount]:
-        """Return the predictions, that with the least time first."""
+        """Return the predictions, the smallest time first."""
         return sorted(self.counts, key=lambda count: count.time_s.value)
 
 
 def node_counts_from_json(value: Mapping[str, Any], where: str = "the node counts") -> NodeCounts:
-    """Build NodeCounts from their JSON object; raises InputError when a part is missing."""
+    """Build NodeCounts from their JSON object; raise InputError if a part is missing."""
     return decode(value, NodeCounts, where, "make it again with `earlybird predict --nodes --json`")

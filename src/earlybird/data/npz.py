@@ -27,8 +27,8 @@ def read_integer_columns(
 ) -> list[np.ndarray]:
     """Return the arrays `names`, integers of one dimension and of the same length, as int64.
 
-    `require_length` raises an error for a length that is too large, before any array is read. Raises
-    InputError for another archive; `what` names the file in it.
+    `require_length` raises an error for a length that is too large, before any array is read. Raise
+    InputError for an archive that has no such arrays; `what` names the file in it.
     """
     try:
         with files.open_seekable(path, what) as stream, zipfile.ZipFile(stream) as archive:
@@ -52,7 +52,7 @@ def read_integer_columns(
 
 
 def _require_ratio(archive: zipfile.ZipFile, names: Sequence[str], path: str | Path) -> None:
-    """Raise InputError for large arrays that a small archive grows to, as none of messages do."""
+    """Raise InputError if a small archive expands to large arrays, which arrays of messages never do."""
     members = [archive.getinfo(f"{name}.npy") for name in names]
     num_bytes, compressed = (
         sum(sizes) for sizes in ([one.file_size for one in members], [one.compress_size for one in members])
@@ -66,8 +66,8 @@ def _require_ratio(archive: zipfile.ZipFile, names: Sequence[str], path: str | P
 
 
 def _length(archive: zipfile.ZipFile, name: str) -> int | None:
-    """Return that of an array of integers of one dimension, None of another; ValueError if its size differs
-    from its header, or its version is not known."""
+    """Return the length of a one-dimensional array of integers, None for another array; raise ValueError if
+    its size differs from its header, or its version is not known."""
     member = archive.getinfo(f"{name}.npy")
     with archive.open(member) as stream:
         version = npy_format.read_magic(stream)

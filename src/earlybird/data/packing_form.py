@@ -15,11 +15,11 @@ FORM = "table"
 
 @dataclass(frozen=True, kw_only=True)
 class Packed(Record):
-    """What the form of packing describes.
+    """The layout and method that a form of packing describes.
 
     Attributes
     ----------
-    operation : always.
+    operation : always `packing`.
     packing : the layout of the data: contiguous, strided or indexed.
     cache : hot or cold.
     method : pack or unpack, by the MPI, or with the prefix loop- by a loop.
@@ -38,12 +38,12 @@ class Packed(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class PackingTimes(Record):
-    """How long packing or unpacking takes, by size.
+    """The times of packing or unpacking, by size.
 
     Attributes
     ----------
     size_bytes : ascending sizes of the packed data.
-    time_s : of each of them; median over iterations, then over launches.
+    time_s : time at each size; median over iterations, then over launches.
     """
 
     size_bytes: tuple[Bytes, ...]
@@ -63,7 +63,7 @@ class PackingForm(Record):
     Attributes
     ----------
     what : the layout and the method.
-    form : always.
+    form : always `table`.
     parameters : the measured times.
     """
 
@@ -73,8 +73,9 @@ class PackingForm(Record):
     extra: Extra = field(default_factory=dict)
 
     def times_s(self, size_bytes: np.ndarray) -> np.ndarray:
-        """Seconds to move each of these sizes: linear between measured sizes. Smaller ones take as long as
-        the smallest, beyond the largest each byte takes as long as there; no bytes take no time."""
+        """Return the seconds to move each of these sizes: linear between measured sizes. Smaller ones take as
+        long as the smallest; beyond the largest, each byte takes as long as there; zero bytes take no
+        time."""
         size = np.asarray(size_bytes, dtype=float)
         known, time_s = np.array(self.parameters.size_bytes, dtype=float), np.array(self.parameters.time_s)
         inside = np.interp(size, known, time_s)
@@ -82,7 +83,7 @@ class PackingForm(Record):
 
 
 def packing_form_from_json(value: Mapping[str, Any], where: str = "the form") -> PackingForm:
-    """Build a PackingForm from its JSON object, checking every number."""
+    """Build a PackingForm from its JSON object; check every number."""
     return decode(value, PackingForm, where)
 
 

@@ -14,7 +14,7 @@ _DEFAULTS = {
 
 
 class Values(dict[str, Any]):
-    """Values of a point of a kernel, of which `[name]` raises Unknown for one that it lacks.
+    """The values of a point of a kernel; `[name]` raises Unknown for a value that the point lacks.
 
     A table then leaves the cell empty, and figures that are made of the value are left out.
     """
@@ -32,9 +32,10 @@ class Values(dict[str, Any]):
 
 
 class Parameters(Values):
-    """The configuration of a point: `[name]` is a default where one is declared, and null is as absent.
+    """The configuration of a point; `[name]` returns the default, if one is declared, for a value that is
+    absent or null.
 
-    What iterates sees what was written: points of which one has a null are not the same.
+    Iteration yields the values as written: two points are different if one of them has a null.
     """
 
     def __getitem__(self, name: str) -> Any:

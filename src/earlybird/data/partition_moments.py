@@ -10,15 +10,15 @@ from earlybird.data.run import Sample
 
 @dataclass(frozen=True)
 class PartitionMoments:
-    """Seconds since rank 0's start, on its clock, of I iterations with n partitions.
+    """The moments of I iterations with n partitions, in seconds since rank 0's start, on its clock.
 
     Attributes
     ----------
-    ready_s : (I, n) MPI_Pready is called; of one message, that is sent after the join.
-    returned_s : (I, n) that call has returned.
-    arrived_s : (I, n) the receiver has the partition.
-    joined_s : (I,) the computing threads have joined.
-    completed_s : (I,) the receive is complete.
+    ready_s : (I, n) time when MPI_Pready is called; for one message, when it is sent after the join.
+    returned_s : (I, n) time when that call has returned.
+    arrived_s : (I, n) time when the receiver has the partition.
+    joined_s : (I,) time when the computing threads have joined.
+    completed_s : (I,) time when the receive is complete.
     compute_s : (I, T) drawn computation time of each thread.
     """
 
@@ -31,8 +31,8 @@ class PartitionMoments:
 
     @classmethod
     def of(cls, sample: Sample) -> "PartitionMoments":
-        """The moments of the iterations after the warm-up; InputError for invalid ones, Unknown if
-        the sample does not say how many partitions and threads it has."""
+        """Return the moments of the iterations after the warm-up; raise InputError for invalid ones, Unknown
+        if the sample does not say how many partitions and threads it has."""
         num_iterations, num_partitions = len(sample.times_s), sample.config["partitions"]
         shapes = {
             "ready_s": (num_iterations, num_partitions),

@@ -33,7 +33,8 @@ _PLAIN_ROWS = re.compile(r"(?:-?[0-9]{1,18},-?[0-9]{1,18},-?[0-9]{1,18}\n)*+")
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Messages in the order they are posted: message k goes from `src[k]` to `dst[k]`, `bytes[k]` long.
+    """Messages in the order in which they are posted: message k goes from `src[k]` to `dst[k]` and has
+    `bytes[k]` bytes.
 
     Attributes
     ----------
@@ -54,21 +55,24 @@ class Pattern:
 
     @classmethod
     def load(cls, path: str | Path) -> "Pattern":
-        """Read `.csv`, `.npz` or Matrix Market; raises InputError naming the line of the first bad row."""
+        """Read `.csv`, `.npz` or Matrix Market; raise InputError naming the line of the first bad row."""
         require_path(path, "the pattern to load")
         return load_pattern(path)
 
     @classmethod
     def from_arrays(cls, src: ArrayLike, dst: ArrayLike, size_bytes: ArrayLike) -> "Pattern":
-        """Messages from three sequences of whole numbers of the same length; raises InputError."""
+        """Build a pattern from three sequences of whole numbers of the same length; raise InputError if they
+        are invalid."""
         columns = [_whole_numbers(values) for values in (src, dst, size_bytes)]
         return cls(*columns)
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> "Pattern":
-        """A message for each stored entry of a sparse matrix of bytes, square: the row sends to the column.
+        """Build a pattern with a message for each stored entry of a square sparse matrix of bytes: the row
+        sends to the column.
 
-        Entries on the diagonal need no communication and are left out. Raises InputError.
+        Entries on the diagonal need no communication and are left out. Raise InputError if the matrix is
+        invalid.
         """
         entries = matrix.tocoo() if hasattr(matrix, "tocoo") else None
         if entries is None or len(entries.shape) != 2:
@@ -103,28 +107,28 @@ class Pattern:
         return int(self.bytes.sum())
 
     def triples(self) -> np.ndarray:
-        """(M, 3) int64 array of src, dst, bytes: the flat form a kernel reads."""
+        """Return an (M, 3) int64 array of src, dst, bytes: the flat form that a kernel reads."""
         return np.column_stack([self.src, self.dst, self.bytes])
 
     def sha256(self) -> str:
-        """Digest of the messages in order, the same for every file format."""
+        """Return the digest of the messages in order, the same for every file format."""
         return hashlib.sha256(self.triples().astype("<i8", copy=False).data).hexdigest()
 
     @classmethod
     def joined(cls, stages: Sequence["Pattern"]) -> "Pattern":
-        """The messages of all `stages`, in this order."""
+        """Return the messages of all `stages`, in this order."""
         return cls(
             *(np.concatenate([getattr(one, name) for one in stages]) for name in ("src", "dst", "bytes"))
         )
 
     def divided(self, num_messages: Sequence[int]) -> list["Pattern"]:
-        """The stages that `joined` joined, by the number of messages of each."""
+        """Return the stages that `joined` joined, by the number of messages of each."""
         ends = np.cumsum(num_messages)[:-1]
         columns = (np.split(values, ends) for values in (self.src, self.dst, self.bytes))
         return [Pattern(*stage) for stage in zip(*columns, strict=True)]
 
     def without_data(self) -> "Pattern":
-        """The same messages, all of 0 bytes."""
+        """Return the same messages, all of 0 bytes."""
         return replace(self, bytes=np.zeros_like(self.bytes))
 
     def check_ranks(self, num_ranks: int) -> None:
@@ -157,10 +161,10 @@ def _whole_numbers(values: ArrayLike) -> np.ndarray:
 
 
 def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -> Pattern:
-    """Read `.csv`, `.npz` or `.mtx`; raises InputError naming the line of the first bad row.
+    """Read `.csv`, `.npz` or `.mtx`; raise InputError naming the line of the first bad row.
 
-    More messages than fit into memory are refused before they are taken apart; `bytes_per_message` is what
-    each takes, with what the caller makes of it.
+    More messages than fit into memory are refused before the file is decoded; `bytes_per_message` is the
+    memory that each takes, including the caller's data about it.
     """
     path = Path(path)
     if (path / "recording.json").exists():
@@ -177,14 +181,14 @@ def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -
 
 
 def load_fitting_pattern(path: str | Path) -> Pattern:
-    """Read a pattern, as `load_pattern`; raise InputError if what predicts or replays it needs more memory
+    """Read a pattern as `load_pattern` does; raise InputError if predicting or replaying it needs more memory
     than there is."""
     return load_pattern(path, _BYTES_PER_PREDICTED_MESSAGE)
 
 
 def load_without_diagonal(path: str | Path) -> tuple[Pattern, int]:
-    """As `load_pattern`, but for a matrix without the entries on its diagonal, messages from a rank to
-    itself; and their number."""
+    """Read a pattern as `load_pattern` does, without the entries on the diagonal of a matrix, which are
+    messages from a rank to itself; also return the number of these."""
     path = Path(path)
     if files.suffix_of(path) not in MATRIX_MARKET_SUFFIXES:
         return load_pattern(path), 0
@@ -204,8 +208,8 @@ def check_suffix(path: Path) -> None:
 def save_pattern(pattern: Pattern, path: str | Path) -> None:
     """Write CSV (`.csv` or a name without a suffix), `.npz` or Matrix Market (`.mtx`, `.mm`), atomically.
 
-    In Matrix Market, too, messages with equal src and dst stay separate; other readers may add them up.
-    Raises InputError for another suffix.
+    In Matrix Market, too, messages with equal src and dst stay separate; other readers may add them up. Raise
+    InputError for another suffix.
     """
     path = Path(path)
     check_suffix(path)
@@ -262,7 +266,7 @@ def _require_messages(count: int, path: Path, bytes_per_message: int) -> None:
 
 
 def _read_matrix_market(path: Path, bytes_per_message: int) -> tuple[np.ndarray, Callable[[int], str]]:
-    """Return the entries as rows src, dst, bytes, and the place of entry k for messages."""
+    """Return the entries as rows src, dst, bytes, and the name of entry k for error messages."""
     text = files.read_text(path, "pattern", most_bytes=None)
     _require_messages(most_entries(text), path, bytes_per_message)
     matrix = parse_matrix_market(text, f"the pattern {path}")

@@ -35,13 +35,13 @@ class Phase:
 
     Attributes
     ----------
-    number : from 1, in the order of time spent.
-    region : the level of MPI_Pcontrol meanwhile.
-    steps : of the rank that has most of them.
+    number : number of the phase, from 1, in the order of time spent.
+    region : level set by MPI_Pcontrol during the phase.
+    steps : steps of the rank that has most of them.
     of_ranks : the numbers of the phase in each rank's recording, by rank.
-    epochs_of : how often each rank went through it.
-    time_s : from the first to the last call of each epoch, summed over epochs and ranks; of threads that
-        only call MPI_Pready and the like, inside these calls.
+    epochs_of : number of epochs of each rank.
+    time_s : time from the first to the last call of each epoch, summed over epochs and ranks; for threads
+        that only call MPI_Pready and similar functions, the time inside these calls.
     first_s, last_s : beginning of the first epoch and end of the last one on any rank, since its MPI_Init.
     """
 
@@ -56,36 +56,39 @@ class Phase:
 
     @property
     def epochs(self) -> int:
-        """The median over its ranks."""
+        """The number of epochs, the median over its ranks."""
         return int(statistics.median_low(self.epochs_of.values()))
 
     @property
     def calls(self) -> list[str]:
-        """Names, each once, in the order of the first epoch."""
+        """The names of the calls, each once, in the order of the first epoch."""
         return list(dict.fromkeys(step.call for step in self.steps))
 
     @property
     def functions(self) -> list[str]:
-        """The functions of the program that call, as far as the modules name them; else as `Step.name`."""
+        """The functions of the program that call the MPI, as far as the modules name them; otherwise as
+        `Step.name`."""
         return list(dict.fromkeys(step.name for step in self.steps))
 
     def sent(self, recording: Recording, *, one_sided: bool = False) -> PairTotals:
-        """All messages of the phase; `one_sided`: and what MPI_Put, MPI_Get and the like moved."""
+        """Return all messages of the phase; with `one_sided`, also the data that MPI_Put, MPI_Get and similar
+        functions moved."""
         sent = recording.sent(self.of_ranks)
         return sent.joined(recording.one_sided(self.of_ranks)) if one_sided else sent
 
 
 @dataclass(frozen=True, eq=False)
 class ThreadArrivals:
-    """When the threads of parallel regions reach the end, before the sends of a phase, on all ranks.
+    """The times at which the threads of parallel regions reach the end, before the sends of a phase, on all
+    ranks.
 
     Attributes
     ----------
-    function : that contains the region, else module and offset.
-    threads : of the largest team.
-    regions : on all ranks.
-    lead_s : (threads,) the mean time from the arrival of each thread to that of the last one.
-    classes : how many arrivals have a lead of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
+    function : the function that contains the region, else module and offset.
+    threads : number of threads of the largest team.
+    regions : number of regions on all ranks.
+    lead_s : (threads,) the mean time from the arrival of each thread to the arrival of the last one.
+    classes : number of arrivals whose lead is of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
     """
 
     function: str
@@ -96,12 +99,12 @@ class ThreadArrivals:
 
     @property
     def mean_lead_s(self) -> float:
-        """The mean over all threads but the last one: how much earlier their data could be sent."""
+        """The mean over all threads except the last one: how much earlier their data could be sent."""
         return float(self.lead_s.sum() / max(self.threads - 1, 1))
 
 
 def arrivals_before(recording: Recording, phase: Phase) -> list[ThreadArrivals]:
-    """The parallel regions that a send of the phase follows, the most frequent first."""
+    """Return the parallel regions that precede a send of the phase, the most frequent first."""
     found = defaultdict(list)
     for rank, one in recording.ranks.items():
         for arrivals in one.arrivals:
@@ -121,13 +124,13 @@ def arrivals_before(recording: Recording, phase: Phase) -> list[ThreadArrivals]:
 
 
 def find_phases(recording: Recording) -> list[Phase]:
-    """The phases of all ranks but MPI_Init, the one with most time first.
+    """Return the phases of all ranks except MPI_Init, the one with most time first.
 
-    Phases of two ranks are one if their steps are the same, or at least half of them and no rank has both.
-    Then those of which the one receives what the other sends, in the same functions: a rank at the border of
-    a domain makes few of the calls, and compilers copy them. Then those that still have no rank in common, if
-    at least half of the calls and functions are the same: each corner of a domain may go through other
-    branches of one function.
+    Phases of two ranks are joined if their steps are the same, or if at least half of them are and no rank
+    has both. Then phases are joined if the ranks of one receive what the other sends, in the same functions:
+    a rank at the border of a domain makes few of the calls, and compilers copy them. Then the remaining ones
+    that have no rank in common are joined if at least half of the calls and functions are the same: each
+    corner of a domain may go through other branches of one function.
     """
     ranks_of: dict[tuple[int, frozenset[_Key]], set[int]] = defaultdict(set)
     for rank, one in recording.ranks.items():
@@ -169,10 +172,10 @@ def _of_the_run(one: RankRecording) -> dict[int, RankPhase]:
 
 
 def _without_computing(one: RankRecording, number: int, phase: RankPhase) -> RankPhase:
-    """The phase; of threads that call the MPI for partitions alone, with the time in these calls.
+    """Return the phase; for threads that call the MPI for partitions alone, with the time in these calls.
 
-    Such a thread completes no request, so that its epochs have no end of their own: what is between the calls
-    is the computation of the whole run.
+    Such a thread completes no request, so its epochs have no end of their own: the time between the calls is
+    the computation of the whole run.
     """
     if not phase.steps or any(step.call not in OF_PARTITIONS for step in phase.steps):
         return phase
@@ -185,7 +188,7 @@ def _without_computing(one: RankRecording, number: int, phase: RankPhase) -> Ran
 
 
 def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Group]:
-    """Groups joined where one receives what the other sends, and only there: those that fit best first."""
+    """Return groups, joined only if one receives what the other sends; the best matches are joined first."""
     parts = [
         (by_rank, pairs)
         for by_rank, pairs in zip(members, _unbalanced(members, recording), strict=True)
@@ -214,7 +217,8 @@ def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Gr
 
 
 def _unbalanced(members: Sequence[_Group], recording: Recording) -> list[_Pairs]:
-    """For each group by sender and receiver how many messages more are sent in it than received, if any."""
+    """Return for each group, by sender and receiver, the number of messages sent in it minus the number
+    received, where that is not 0."""
     group_of: dict[int, dict[int, int]] = defaultdict(dict)
     for group, by_rank in enumerate(members):
         for rank, phases in by_rank.items():
@@ -243,7 +247,8 @@ def _unbalanced(members: Sequence[_Group], recording: Recording) -> list[_Pairs]
 
 
 def _common_part(one: _Pairs, other: _Pairs) -> float:
-    """Of the messages of one group without their other ends, the part whose ends are in the other."""
+    """Return the share of the unmatched messages of one group that unmatched messages of the other group
+    match."""
     fitting = sum(
         min(abs(messages), abs(other[pair]))
         for pair, messages in one.items()
@@ -253,7 +258,7 @@ def _common_part(one: _Pairs, other: _Pairs) -> float:
 
 
 def _may_be_one(one: _Group, other: _Group) -> bool:
-    """Whether the same code may have made two groups that messages connect.
+    """Return whether the same code may have made two groups that messages connect.
 
     Ranks of both must make only calls of the other ranks, and have as many epochs as they in both together.
     """
@@ -277,7 +282,8 @@ def _may_be_one(one: _Group, other: _Group) -> bool:
 
 
 def _joined_by_functions(members: list[_Group], size: int) -> list[_Group]:
-    """Groups of some ranks, joined where the same functions make the same calls, the most similar first."""
+    """Return groups of some ranks, joined if the same functions make the same calls, the most similar
+    first."""
     whole = [by_rank for by_rank in members if len(by_rank) == size or not _functions(by_rank)]
     parts = [by_rank for by_rank in members if not any(by_rank is one for one in whole)]
     if len(parts) > _MAX_PARTS:
@@ -296,7 +302,8 @@ def _joined_by_functions(members: list[_Group], size: int) -> list[_Group]:
 
 
 def _likeness(one: _Group, other: _Group) -> tuple[float, int]:
-    """Common calls and functions; of equal ones, those with more similar numbers of epochs are more alike."""
+    """Return a measure of similarity: the share of common calls and functions, then, for equal shares, the
+    similarity of the numbers of epochs."""
     first, second = _first(one), _first(other)
     if first.region != second.region:
         return 0.0, 0
@@ -308,14 +315,14 @@ def _first(by_rank: _Group) -> RankPhase:
 
 
 def _steps(by_rank: _Group) -> Iterator[Step]:
-    """Those of all phases of a group."""
+    """Return the steps of all phases of a group."""
     for phases in by_rank.values():
         for phase in phases.values():
             yield from phase.steps
 
 
 def _functions(by_rank: _Group) -> frozenset[tuple[str, str]]:
-    """Calls with the functions that make them, as far as they are known."""
+    """Return the calls with the functions that make them, as far as they are known."""
     return frozenset((step.call, step.function) for step in _steps(by_rank) if step.function)
 
 
@@ -349,7 +356,7 @@ def _numbered(members: list[_Group]) -> list[Phase]:
 
 
 def _file_name(path: str) -> str:
-    """The last part of a path: pathlib takes ten times as long, for each step of each rank."""
+    """Return the last part of a path. pathlib takes ten times as long, for each step of each rank."""
     return path.rpartition("/")[2]
 
 
@@ -358,5 +365,5 @@ def _keys(phase: RankPhase) -> frozenset[_Key]:
 
 
 def _common(one: frozenset[Any], other: frozenset[Any]) -> float:
-    """Their common part of all their steps (the Jaccard index)."""
+    """Return the common share of all their steps (the Jaccard index)."""
     return len(one & other) / max(len(one | other), 1)

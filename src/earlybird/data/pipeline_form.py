@@ -30,14 +30,14 @@ _MESSAGES = ("one", "each", "planned")
 
 @dataclass(frozen=True, kw_only=True)
 class JoinedProtocol(Record):
-    """What messages of `min_bytes` and more cost: seconds once, seconds each, bytes per second.
+    """The cost of messages of `min_bytes` and more: seconds once, seconds for each, bytes per second.
 
     Attributes
     ----------
     min_bytes : smallest size, 0 for the first, then ascending.
-    bandwidth_bytes_per_s : of the messages together.
-    latency_s : from the departure of the last message until the receiver has everything.
-    overhead_s : how long a message delays others, in addition to its bytes.
+    bandwidth_bytes_per_s : bandwidth of the messages together.
+    latency_s : time from the departure of the last message until the receiver has everything.
+    overhead_s : time by which a message delays others, in addition to the time for its bytes.
     """
 
     min_bytes: Bytes = 0
@@ -49,14 +49,14 @@ class JoinedProtocol(Record):
 
 @dataclass(frozen=True)
 class JoinedParameters(Record):
-    """Parameters of the [joined model](../pipeline-models.md#the-joined-model)
+    """The parameters of the [joined model](../pipeline-models.md#the-joined-model)
     (`models.pipelined.PipelineCosts`).
 
     Attributes
     ----------
-    messages : `one`, `each` (partition), `planned` (by libearlybird), or the bytes that whole partitions are
-        aggregated up to.
-    protocols : by ascending `min_bytes`.
+    messages : `one`, `each` (partition), `planned` (by libearlybird), or the number of bytes up to which
+        whole partitions are aggregated.
+    protocols : protocols by ascending `min_bytes`.
     per_partition_s : cost of the calls for one partition.
     overlap : useful share of an early message's head start: 0 if nothing is sent before the last partition is
         ready.
@@ -78,7 +78,7 @@ class JoinedParameters(Record):
         require_ascending([one.min_bytes for one in self.protocols])
 
     def columns(self) -> dict[str, Any]:
-        """The parameters as arrays over protocols and as numbers, by their names in
+        """Return the parameters as arrays over protocols and as numbers, by their names in
         `models.pipelined.PipelineCosts`."""
         return {
             "min_bytes": np.array([one.min_bytes for one in self.protocols]),
@@ -94,15 +94,15 @@ class JoinedParameters(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline(Record):
-    """What the form of a pipeline describes.
+    """The method and conditions that a form of a pipeline describes.
 
     Attributes
     ----------
-    operation : always.
+    operation : always `pipeline`.
     method : the send method.
-    level : of the two ranks.
-    threads : that fill the buffer.
-    vcis : communication contexts requested from the MPI; absent for its default.
+    level : level of the two ranks.
+    threads : number of threads that fill the buffer.
+    vcis : number of communication contexts requested from the MPI; absent for its default.
     receivers : `threads` if all threads of the receiving rank received; absent if only its main thread did.
     """
 
@@ -119,15 +119,15 @@ class Pipeline(Record):
 
 
 class PipelineFormKeys(TypedDict, total=False):
-    """Keys of a form that `fit` adds.
+    """The keys of a form that `fit` adds.
 
     Attributes
     ----------
     error : median relative error at the points of the fit.
-    held_out_error_sizes : at sizes left out.
-    points : their number.
-    oversubscribed : threads shared cores.
-    held_out_error : at numbers of partitions left out.
+    held_out_error_sizes : error at sizes left out.
+    points : number of these points.
+    oversubscribed : whether threads shared cores.
+    held_out_error : error at numbers of partitions left out.
     """
 
     error: NotNegative | None
@@ -139,13 +139,13 @@ class PipelineFormKeys(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineForm(Record):
-    """One method's parameters and their range of validity.
+    """The parameters of one method and their range of validity.
 
     Attributes
     ----------
     what : the method that it describes.
-    form : always.
-    parameters : of the joined model.
+    form : always `joined`.
+    parameters : parameters of the joined model.
     range : `size_bytes`, `partitions` and `gamma_s_per_byte`, each `[lowest, highest]` measured.
     replicates : parameters fitted to resampled launches; replicate k of every method of a profile uses the
         same draw.
@@ -182,7 +182,7 @@ class PipelineForm(Record):
 
 
 def pipeline_form_from_json(value: Mapping[str, Any], where: str = "the form") -> PipelineForm:
-    """Build a PipelineForm from its JSON object, checking every number."""
+    """Build a PipelineForm from its JSON object; check every number."""
     return decode(value, PipelineForm, where)
 
 

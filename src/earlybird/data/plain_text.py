@@ -35,7 +35,8 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def plain(text: str) -> str:
-    r"""Return `text` with controls and invisible characters as escapes (`\u001b`), but newlines and tabs."""
+    r"""Return `text` with control and invisible characters as escapes (`\u001b`), except newlines and
+    tabs."""
     return text if _is_printable_ascii(text) else _HIDDEN.sub(_escape, text)
 
 
@@ -62,8 +63,8 @@ _NUMBERS = re.compile(rf"{_NUMBER}( ?%)?( {_NUMBER})*")
 
 
 def csv_cell(value: Any) -> Any:
-    """Return the cell of a CSV for `value`: of a list its items, and no text that a spreadsheet would run as
-    a formula. Such a text is preceded by an apostrophe; numbers stay numbers."""
+    """Return the cell of a CSV for `value`: for a list its items, and never a text that a spreadsheet would
+    run as a formula. Such a text is preceded by an apostrophe; numbers stay numbers."""
     if isinstance(value, list | tuple):
         value = " ".join(map(str, value))
     if not isinstance(value, str):

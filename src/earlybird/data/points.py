@@ -10,7 +10,7 @@ _SHOWN_FIRST = ("operation", "level", "map_by", "ranks", "competitors", "size_by
 
 
 class PointLike(Protocol):
-    """What identifies a point, such as of a comparison, a baseline or a history."""
+    """The attributes that identify a point, for example of a comparison, a baseline or a history."""
 
     @property
     def kernel(self) -> str: ...
@@ -26,7 +26,7 @@ class PointLike(Protocol):
 
 
 def point_texts(points: Sequence[PointLike]) -> list[str]:
-    """A text for each point, which no other one has.
+    """Return a unique text for each point.
 
     Values that all points have in common are left out, except for the kernel; the quantity is named where a
     kernel has several.
@@ -50,12 +50,13 @@ def point_texts(points: Sequence[PointLike]) -> list[str]:
 
 
 def texts_by_id(points: Sequence[PointLike]) -> dict[int, str]:
-    """The same by the `id` of each point, for lists that show some of them."""
+    """Return the same texts by the `id` of each point, for lists that show some of them."""
     return {id(one): text for one, text in zip(points, point_texts(points), strict=True)}
 
 
 def _implied(points: Sequence[PointLike], varying: set[str]) -> set[str]:
-    """Values that follow from others: how often an operation is repeated, from what it is."""
+    """Return the names of values that follow from others: the repetitions of an operation follow from the
+    operation."""
     rest = varying - {"repeats"}
     seen: dict[str, set[str]] = {}
     for one in points:

@@ -19,7 +19,7 @@ SCHEMA = "earlybird.prediction/1"
 
 
 class PredictionKeys(TypedDict, total=False):
-    """Keys of a prediction that options of `predict` add.
+    """The keys of a prediction that options of `predict` add.
 
     Attributes
     ----------
@@ -45,12 +45,13 @@ class PredictionKeys(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Prediction(Record):
-    """Times of the ranks by one model. Written too, and derived when read: `ranks`, `time_s` (`intra_node_s`
-    + `inter_node_s` - `overlap_s` + `packing_s`) and `slowest_rank`, the lowest one with the largest time.
+    """The times of the ranks by one model. The file also has values that are derived when it is read:
+    `ranks`, `time_s` (`intra_node_s` + `inter_node_s` - `overlap_s`) and `slowest_rank`, the lowest rank with
+    the largest time.
 
     Attributes
     ----------
-    receive_s : without latencies.
+    receive_s : time to receive, without latencies.
     intra_node_s, inter_node_s : the parts of the time, with latencies and waiting for sends.
     time_interval_s : a pair per rank, if the profile has replicates.
     overlap_s : what of the two parts overlaps, after `--combine overlap`.
@@ -89,7 +90,8 @@ class Prediction(Record):
             raise ValueError("time_interval_s must give one [low, high] per rank")
 
     def require_possible(self) -> "Prediction":
-        """The prediction; InputError if a rank would take longer than any program runs, or no time at all."""
+        """Return the prediction; raise InputError if a rank would take longer than any program runs, or no
+        time at all."""
         times_s = np.concatenate([self.receive_s, self.intra_node_s, self.inter_node_s, self.time_s])
         # Not the largest: a comparison with what is no number is false.
         if not (times_s <= MAX_S).all():
@@ -108,7 +110,7 @@ class Prediction(Record):
 
     @property
     def notes(self) -> list[str]:
-        """Where the prediction is outside of what was measured, a sentence each."""
+        """Remarks on where the prediction is outside the measured range, a sentence each."""
         return list(self.extra.get("notes", ()))
 
     @property
@@ -117,8 +119,8 @@ class Prediction(Record):
         return int(np.argmax(self.time_s))
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return the arrays of shape (P,) by name: time_s, receive_s, intra_node_s, inter_node_s, and if
-        there are any overlap_s, packing_s, time_low_s, time_high_s."""
+        """Return the arrays of shape (P,) by name: time_s, receive_s, intra_node_s, inter_node_s, and
+        overlap_s, time_low_s and time_high_s if they exist."""
         columns = {
             name: getattr(self, name) for name in ("time_s", "receive_s", "intra_node_s", "inter_node_s")
         }
@@ -148,6 +150,6 @@ def load_prediction(path: str | Path) -> Prediction:
 
 
 def prediction_from_json(value: Mapping[str, Any], where: str = "the prediction") -> Prediction:
-    """Build a Prediction from its JSON object; raises InputError on a missing or uneven array."""
+    """Build a Prediction from its JSON object; raise InputError for a missing or uneven array."""
     given = {key: item for key, item in value.items() if key not in ("ranks", "time_s", "slowest_rank")}
     return decode(given, Prediction, where, "make it again with `earlybird predict --json`")

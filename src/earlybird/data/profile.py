@@ -1,7 +1,7 @@
 """Profile: the cost of MPI on a machine in one context, by level and protocol."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypedDict, TypeVar
@@ -35,6 +35,12 @@ from earlybird.data.units import number_or_none
 
 SCHEMA = "earlybird.profile/1"
 Form = TypeVar("Form", PipelineForm, CollectiveForm, PackingForm)
+# How forms in a file are recognised and read.
+_READERS: Mapping[type, tuple[Callable[[Any], bool], Callable[[Any, str], Any]]] = {
+    PipelineForm: (is_pipeline, pipeline_form_from_json),
+    CollectiveForm: (is_collective, collective_form_from_json),
+    PackingForm: (is_packing, packing_form_from_json),
+}
 # Defaults for a profile's context or a launch without these keys: threads per rank, the network, which is
 # recorded only for a virtual cluster, and the user's arguments for srun.
 USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's", "srun": "without arguments"}
@@ -43,7 +49,7 @@ Competitors = Annotated[int, msgspec.Meta(ge=1, lt=10**9)]
 
 
 class ProtocolKeys(TypedDict, total=False):
-    """Keys of a protocol that `fit` adds.
+    """The keys of a protocol that `fit` adds.
 
     Attributes
     ----------
@@ -64,13 +70,13 @@ class ProtocolKeys(TypedDict, total=False):
 
 
 class LevelKeys(TypedDict, total=False):
-    """Keys of a level that `fit` adds.
+    """The keys of a level that `fit` adds.
 
     Attributes
     ----------
     held_out_error : median relative error at [sizes left out](../fitting.md#how-far-to-trust-it) of the
         fit.
-    held_out_error_n : the same for numbers of competitors.
+    held_out_error_n : the same error at numbers of competitors left out.
     """
 
     held_out_error: Number | None
@@ -78,16 +84,16 @@ class LevelKeys(TypedDict, total=False):
 
 
 class ProfileKeys(TypedDict, total=False):
-    """Keys of a profile that `fit` adds.
+    """The keys of a profile that `fit` adds.
 
     Attributes
     ----------
-    warnings : about the use of the profile.
-    fit : how it was fitted.
-    results : what was measured of pipelines and collectives, [results](#result); `advise` uses them where
-        they exist.
-    measured_with : `launcher`, `hosts`, `agent` and `mpi` of the first run, if given: commands that are
-        printed have them.
+    warnings : warnings about the use of the profile.
+    fit : the method of the fit.
+    results : measurements of pipelines and collectives, [results](#result); `advise` uses them where they
+        exist.
+    measured_with : `launcher`, `hosts`, `agent` and `mpi` of the first run, if given; printed commands
+        contain them.
     """
 
     warnings: list[str]
@@ -98,7 +104,7 @@ class ProfileKeys(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(Record):
-    """One protocol of a level (short, eager, rendezvous): a straight line in the message size, for every N.
+    """A protocol of a level (short, eager, rendezvous): a straight line in the message size, for every N.
 
     Attributes
     ----------
@@ -107,9 +113,9 @@ class Protocol(Record):
     latency_s : tau, per message.
     sender_waits : whether a send completes only at delivery; if absent, true for the name `rendezvous`; set
         it, or measure it, where it matters.
-    buffered_bytes : what of a connection may not be acknowledged yet when a send is complete, for the model
-        [`queue`](../models.md#queues); [measured](../fitting.md#what-the-network-buffers) between nodes; if
-        absent, no limit, or nothing if `sender_waits`.
+    buffered_bytes : bytes of a connection that may not be acknowledged yet when a send is complete, for the
+        model [`queue`](../models.md#queues); [measured](../fitting.md#what-the-network-buffers) between
+        nodes; if absent, no limit, or nothing if `sender_waits`.
     bandwidth_bytes_per_s : maps N to the bytes/s that the whole group receives while N of its processes
         receive. Models use `"1"`.
     """
@@ -138,12 +144,12 @@ class Protocol(Record):
         return 0.0 if self.sender_waits else np.inf
 
     def bandwidth_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """(N sorted, bytes/s), the two columns that the models interpolate."""
+        """Return (N sorted, bytes/s), the two columns that the models interpolate."""
         counts, rates = zip(*sorted(self.bandwidth_bytes_per_s.items()), strict=True)
         return np.array(counts), np.array(rates, dtype=float)
 
     def continues(self, before: "Protocol") -> bool:
-        """Whether this is the same line as `before`, except for `sender_waits`."""
+        """Return whether this is the same line as `before`, except for `sender_waits`."""
         line, line_before = ((p.name, p.latency_s, p.bandwidth_bytes_per_s) for p in (self, before))
         return line == line_before
 
@@ -154,7 +160,7 @@ class Level(Record):
 
     Attributes
     ----------
-    protocols : at least one, by ascending `min_bytes`.
+    protocols : protocols, at least one, by ascending `min_bytes`.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = {"extra": LevelKeys}
@@ -168,13 +174,13 @@ class Level(Record):
         require_ascending([protocol.min_bytes for protocol in self.protocols])
 
     def protocol_index(self, size_bytes: np.ndarray) -> np.ndarray:
-        """Which of `protocols` carries a message of each size."""
+        """Return the index of the one of `protocols` that carries a message of each size."""
         starts = np.array([protocol.min_bytes for protocol in self.protocols])
         return np.searchsorted(starts, size_bytes, side="right") - 1
 
 
 class PingPongLine(NamedTuple):
-    """Half a round trip of messages of at least `min_bytes`: the latency, and bytes over the bandwidth."""
+    """The half round trip of messages of at least `min_bytes`: the latency, and bytes over the bandwidth."""
 
     name: str
     min_bytes: float
@@ -188,7 +194,7 @@ class Replicate(Record):
 
     Attributes
     ----------
-    levels : by name.
+    levels : levels by name.
     """
 
     levels: dict[str, Level]
@@ -197,13 +203,13 @@ class Replicate(Record):
 
 @dataclass(frozen=True)
 class Replay(Record):
-    """How far off the models were for an exchange that was replayed, and no part of what was fitted.
+    """The errors of the models for an exchange that was replayed, which was not part of the fit.
 
     Attributes
     ----------
-    level : of the messages that go farthest.
+    level : level of the messages that go farthest.
     error : model name -> the relative error, as in a Comparison.
-    run_id : of the replay.
+    run_id : id of the replay.
     """
 
     level: str
@@ -230,14 +236,14 @@ class Profile(Record):
     machine : the machine of its run.
     context : the conditions of its runs: flavour, version, launcher, transport, the placement of each level,
         `threads_per_rank` when not 1, `network` of a virtual cluster.
-    runs : `id` and `sha256` of each run; the digest is that of `samples.ndjson`.
+    runs : `id` and `sha256` of each run; the digest is the digest of `samples.ndjson`.
     forms : further fitted models: the [ping-pong curve](../fitting.md#the-ping-pong-curve),
         [pipelines](#pipelineform), [collectives](#collectiveform),
         [packing](#packingform).
     intervals : 95 % intervals `[low, high]` by level, protocol, and then `latency_s`, or
         `bandwidth_bytes_per_s` by N.
     replicates : fits to resampled launches; `predict` computes intervals from them.
-    replays : of each replay given to `fit`; they [choose the default
+    replays : errors for each replay given to `fit`; they [choose the default
         model](../fitting.md#replays-and-the-default-model).
     """
 
@@ -261,39 +267,57 @@ class Profile(Record):
 
     @classmethod
     def load(cls, path: str | Path) -> "Profile":
-        """Read a profile; raises InputError for missing or invalid values."""
+        """Read a profile; raise InputError for missing or invalid values."""
         require_path(path, "the profile to load")
         return load_profile(path)
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON, atomically."""
+        """Write the profile as JSON, atomically."""
         require_path(path, "the file to write")
         save_profile(self, path)
 
     @cached_property
     def pipelines(self) -> list[PipelineForm]:
-        return self._typed(PipelineForm, is_pipeline, pipeline_form_from_json)
+        return self._typed(PipelineForm)
 
     @cached_property
     def collectives(self) -> list[CollectiveForm]:
-        return self._typed(CollectiveForm, is_collective, collective_form_from_json)
+        return self._typed(CollectiveForm)
 
     @cached_property
     def packings(self) -> list[PackingForm]:
-        return self._typed(PackingForm, is_packing, packing_form_from_json)
+        return self._typed(PackingForm)
 
-    def _typed(
-        self, kind: type[Form], is_one: Callable[[Any], bool], from_json: Callable[[Any, str], Form]
-    ) -> list[Form]:
-        where = f"the profile {self.id or '(no id)'}, form"
-        return [
-            form if isinstance(form, kind) else from_json(form, f"{where} {k}")
-            for k, form in enumerate(self.forms)
-            if isinstance(form, kind) or is_one(form)
-        ]
+    def readable(self) -> tuple["Profile", str]:
+        """Return the profile with the forms that have all that this version needs, and a remark on the
+        others, such as those of an old file; "" without any."""
+        kept, problems = [], []
+        for k, form in enumerate(self.forms):
+            try:
+                for kind in _READERS:
+                    self._read(form, k, kind)
+                kept.append(form)
+            except InputError as error:
+                problems.append(str(error))
+        if not problems:
+            return self, ""
+        count = f"{len(problems)} form{'s' * (len(problems) > 1)}"
+        return replace(self, forms=tuple(kept)), f"left out {count}: {problems[0]}, or fit again"
+
+    def _typed(self, kind: type[Form]) -> list[Form]:
+        forms = [self._read(form, k, kind) for k, form in enumerate(self.forms)]
+        return [form for form in forms if form is not None]
+
+    def _read(self, form: Any, k: int, kind: type[Form]) -> Form | None:
+        """Return the k-th form as a record of this kind; None if it is of another one."""
+        if isinstance(form, kind):
+            return form
+        is_one, from_json = _READERS[kind]
+        return from_json(form, f"the profile {self.id or '(no id)'}, form {k}") if is_one(form) else None
 
     def ping_pong(self, level: str) -> tuple[Mapping[str, Any], list[PingPongLine]]:
-        """The first usable `piecewise_postal` form of a level, and its lines by size; empty without one."""
+        """Return the first usable `piecewise_postal` form of a level, and its lines by size; no lines without
+        a form."""
         for form in self.forms:
             what = form.get("what") if isinstance(form, dict) else None
             if not isinstance(what, dict) or form.get("form") != "piecewise_postal":
@@ -306,7 +330,8 @@ class Profile(Record):
     def interval(
         self, level: str, protocol: str, key: str, n: int | None = None
     ) -> tuple[float, float] | None:
-        """Return the interval of a value of a protocol, or of that at N; None if there is no such pair."""
+        """Return the interval of a value of a protocol, or of its value at N; None if there is no such
+        pair."""
         value: Any = self.intervals
         for name in (level, protocol, key, *([] if n is None else [str(n)])):
             value = value.get(name) if isinstance(value, dict) else None
@@ -315,7 +340,7 @@ class Profile(Record):
         return float(value[0]), float(value[1])
 
     def level(self, name: str) -> Level:
-        """The level `name`; InputError when this profile has none."""
+        """Return the level `name`; raise InputError if this profile has none."""
         if name not in self.levels:
             raise InputError(
                 f"the profile {self.id or '(no id)'} has no level {name}, which this pattern and layout "
@@ -329,7 +354,7 @@ class Profile(Record):
 
 
 def _ping_pong_lines(form: Mapping[str, Any]) -> list[PingPongLine]:
-    """Empty if a value is not usable."""
+    """Return the lines of a form; an empty list if a value is not usable."""
     try:
         lines = [
             PingPongLine(str(row.get("name", "")), *(float(row[key]) for key in PingPongLine._fields[1:]))
@@ -344,7 +369,7 @@ def _ping_pong_lines(form: Mapping[str, Any]) -> list[PingPongLine]:
 
 
 def load_profile(path: str | Path) -> Profile:
-    """Read a profile; raises InputError for missing or invalid values."""
+    """Read a profile; raise InputError for missing or invalid values."""
     return profile_from_json(files.read_json(path, "profile", SCHEMA), f"the profile {path}")
 
 
@@ -353,7 +378,7 @@ def save_profile(profile: Profile, path: str | Path) -> None:
 
 
 def profile_from_json(value: Mapping[str, Any], where: str = "the profile") -> Profile:
-    """Build a Profile from its JSON object, checking every number."""
+    """Build a Profile from its JSON object; check every number."""
     if not value.get("levels") and not value.get("forms"):
         raise InputError(f"{where} has no 'levels'; give at least one of {', '.join(LEVELS)}")
     named = {"levels": _named(value.get("levels"))}
@@ -367,7 +392,7 @@ def profile_from_json(value: Mapping[str, Any], where: str = "the profile") -> P
 
 
 def _named(levels: Any) -> Any:
-    """The JSON object of levels with their names in them."""
+    """Return the JSON object of levels with their names in them."""
     if not isinstance(levels, dict):
         return levels
     return {name: one | {"name": name} if isinstance(one, dict) else one for name, one in levels.items()}

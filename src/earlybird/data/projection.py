@@ -41,7 +41,7 @@ MAX_SPREAD = 3.0
 
 
 def is_unknown(speed_up: Estimate) -> bool:
-    """Return whether the interval of a speed-up says nothing."""
+    """Return whether the interval of a speed-up gives no information."""
     _, low, high = speed_up
     if low > 1 or high < 1:
         return False
@@ -49,7 +49,7 @@ def is_unknown(speed_up: Estimate) -> bool:
 
 
 def is_bound(speed_up: Estimate) -> bool:
-    """Return whether only the end of the interval that is next to 1 is known of a speed-up."""
+    """Return whether only the end of the interval of a speed-up that is nearer to 1 is known."""
     return not is_unknown(speed_up) and speed_up.high > MAX_SPREAD * speed_up.low
 
 
@@ -80,17 +80,17 @@ def time_text(time_s: Estimate | None, speed_up: Estimate | None) -> str:
 
 @dataclass(frozen=True)
 class ProjectedChange(Record):
-    """One change, and the time of a phase with it.
+    """A change, and the time of a phase with it.
 
     Attributes
     ----------
-    change : what is changed, such as "4x1x2".
+    change : the changed setting, such as "4x1x2".
     action : the setting or change of the program.
-    time_s : of the phase in the whole run, projected, with a 95 % interval; None if unknown.
+    time_s : projected time of the phase in the whole run, with a 95 % interval; None if unknown.
     speed_up : recorded time of the phase / `time_s`; None if unknown, see `is_unknown`.
     run_speed_up : recorded time of the run / the same with this change alone; None if unknown.
-    basis : as of an `Alternative`: EXTRAPOLATED outside the measured range.
-    reason : why a speed-up is unknown or only a bound, see `is_bound`.
+    basis : basis as in an `Alternative`: EXTRAPOLATED outside the measured range.
+    reason : the reason why a speed-up is unknown or only a bound, see `is_bound`.
     kind : `layout`, `aggregation`, `partitions`, `collective`, `mpi` or `communicators`.
     """
 
@@ -114,16 +114,18 @@ class ProjectedPhase(Record):
 
     Attributes
     ----------
-    number : in the recording, see `data.phases`.
-    epochs : how often a rank goes through it.
-    time_s : recorded, from the first to the last call of each epoch, summed over epochs; mean over ranks.
+    number : number in the recording, see `data.phases`.
+    epochs : number of epochs of a rank.
+    time_s : recorded time, from the first to the last call of each epoch, summed over epochs; mean over
+        ranks.
     mpi_s : the part of it inside MPI calls.
-    model_s : what the models predict for the communication of all epochs: the slowest rank; None if they
-        describe none of it.
-    model, model_reason : the model of its exchanges, and why it was chosen; "" without a prediction of them.
+    model_s : the time that the models predict for the communication of all epochs: of the slowest rank; None
+        if they describe none of it.
+    model, model_reason : the model of its exchanges, and the reason for its choice; "" without a prediction
+        of them.
     calls, functions : MPI calls, and the functions of the program that make them.
-    changes : one for each change of the phase.
-    notes : sentences.
+    changes : one ProjectedChange for each change of the phase.
+    notes : remarks, a sentence each.
     """
 
     number: Count
@@ -142,17 +144,18 @@ class ProjectedPhase(Record):
 
 @dataclass(frozen=True)
 class WorkBalance(Record):
-    """Time outside MPI calls: of the rank with the most of it, and the mean over ranks.
+    """The time outside MPI calls of the rank that has most of it, and its mean over ranks.
 
     `mean_s` / `most_s` is the load balance efficiency of the POP project, where no rank waited for a core.
 
     Attributes
     ----------
-    core_wait_share : of the run, if ranks waited for cores: a part of these times may then be waiting.
-    least_saved_s, most_saved_s : bounds of what even work saves; None if unknown, and where no rank waited
-        for a core: it is `most_s` - `mean_s` then.
-    rank : with the most of it.
-    most_s, mean_s : of that rank, and of all ranks.
+    core_wait_share : share of the run in which ranks waited for cores, if they did: a part of these times may
+        then be waiting.
+    least_saved_s, most_saved_s : bounds of the time that balanced work saves; None if unknown, and if no rank
+        waited for a core: it is `most_s` - `mean_s` then.
+    rank : the rank with most time outside MPI calls.
+    most_s, mean_s : time of that rank, and mean of all ranks.
     """
 
     rank: Rank
@@ -165,7 +168,7 @@ class WorkBalance(Record):
 
     def saved_s(self) -> tuple[float, float] | None:
         """Return by how much the run would be shorter if all ranks had the mean and waited for nothing else:
-        the least and the most; None if unknown."""
+        the lower and the upper bound; None if unknown."""
         if not self.core_wait_share:
             return self.most_s - self.mean_s, self.most_s - self.mean_s
         if self.least_saved_s is None or self.most_saved_s is None:
@@ -173,14 +176,14 @@ class WorkBalance(Record):
         return self.least_saved_s, self.most_saved_s
 
     def is_uneven(self, run_s: float) -> bool:
-        """Return whether even work is worth a sentence."""
+        """Return whether the imbalance is large enough to be reported."""
         saved_s = self.saved_s()
         # Without a core nobody computes.
         worth_s = _UNEVEN * (run_s if saved_s else run_s * (1 - self.core_wait_share))
         return (saved_s[1] if saved_s else self.most_s - self.mean_s) > worth_s
 
     def sentence(self, run_s: float) -> str:
-        """Return what even work could save of the run, as a clause; "" if it is little."""
+        """Return the time of the run that balanced work could save, as a clause; "" if it is small."""
         if not self.is_uneven(run_s):
             return ""
         most, mean = format_seconds(self.most_s), format_seconds(self.mean_s)
@@ -203,7 +206,7 @@ class WorkBalance(Record):
         )
 
     def remedy(self, run_s: float) -> str:
-        """Return what to do about it, with `sentence`; "" if it is little."""
+        """Return the remedy for the imbalance, to go with `sentence`; "" if it is small."""
         sentence = self.sentence(run_s)
         if not sentence:
             return ""
@@ -217,8 +220,8 @@ class RunChange(Record):
 
     Attributes
     ----------
-    kind, change, action, reason : as of a `ProjectedChange`.
-    phases : their numbers.
+    kind, change, action, reason : values as in a `ProjectedChange`.
+    phases : numbers of the phases.
     run_speed_up : recorded time of the run / the same with this change in all of them; None if unknown.
     """
 
@@ -236,17 +239,17 @@ class RunChange(Record):
 
 @dataclass(frozen=True)
 class Projection(Record):
-    """What was projected for the recording `recording` of `ranks` ranks that ran `run_s` seconds.
+    """The projections for the recording `recording` of `ranks` ranks that ran `run_s` seconds.
 
     Attributes
     ----------
-    assumptions : by kind of change.
-    causes : what costs time and is none of the changes, as clauses that say what to do.
-    is_cut : not every rank was recorded to its end.
-    recording : its folder.
-    run_s : of the recorded run.
-    phases : with most time first.
-    balance : of time outside MPI calls; absent if nothing is known of it.
+    assumptions : assumptions by kind of change.
+    causes : causes of time that are none of the changes, as clauses that say what to do.
+    is_cut : whether some rank was not recorded to its end.
+    recording : folder of the recording.
+    run_s : duration of the recorded run.
+    phases : phases, the longest time first.
+    balance : balance of time outside MPI calls; absent if it is unknown.
     changes_of_run : the changes of all phases; absent in files of earlier versions.
     """
 
@@ -267,15 +270,15 @@ class Projection(Record):
     extra: Extra = field(default_factory=dict)
 
     def uneven_work(self) -> str:
-        """Return what even work could save, as a clause; "" if it is little or unknown."""
+        """Return the time that balanced work could save, as a clause; "" if it is small or unknown."""
         return self.balance.sentence(self.run_s) if self.balance else ""
 
     def uneven_work_remedy(self) -> str:
-        """Return what to do about uneven work, as a clause; "" if it is little or unknown."""
+        """Return the remedy for uneven work, as a clause; "" if the effect is small or unknown."""
         return self.balance.remedy(self.run_s) if self.balance else ""
 
     def remarks(self) -> list[str]:
-        """What to know of the whole: uneven work, and the notes of the run and of its phases."""
+        """Return the remarks on the whole run: uneven work, and the notes of the run and of its phases."""
         uneven = self.uneven_work()
         of_phases = [f"phase {phase.number}: {note}" for phase in self.phases for note in phase.notes]
         return [*([uneven] if uneven else []), *self.notes, *of_phases]
@@ -290,7 +293,7 @@ class Projection(Record):
         return [f"{name}, phase {', '.join(numbers)}" for name, numbers in phases.items()]
 
     def run_changes(self) -> Sequence[RunChange]:
-        """Return the changes of kinds OF_RUN. What they save is summed over phases, and so are the bounds,
+        """Return the changes of kinds OF_RUN. Their savings are summed over phases, and so are the bounds,
         because errors of one model agree."""
         if self.changes_of_run is not None:
             return self.changes_of_run
@@ -302,7 +305,7 @@ class Projection(Record):
         return [self.together(pairs) for pairs in alike.values()]
 
     def together(self, pairs: Sequence[tuple[ProjectedPhase, ProjectedChange]]) -> RunChange:
-        """Return what the same change saves in several phases: unknown if it is in one of them."""
+        """Return the saving of the same change in several phases: unknown if it is unknown in one of them."""
         first = pairs[0][1]
         numbers = tuple(sorted({phase.number for phase, _ in pairs}))
         times_s = [change.time_s for _, change in pairs]
@@ -318,5 +321,5 @@ class Projection(Record):
 
 
 def projection_from_json(value: Mapping[str, Any], where: str = "the projection") -> Projection:
-    """Build a Projection from its JSON object; raises InputError when a part is missing."""
+    """Build a Projection from its JSON object; raise InputError if a part is missing."""
     return decode(value, Projection, where, "make it again with `earlybird project --json`")

@@ -79,7 +79,7 @@ _MAX_RANKS = 10**8
 
 
 def _of_user(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables without those of launchers, and LD_PRELOAD as the user has set it."""
+    """Return the variables without the variables of launchers, and with LD_PRELOAD as the user has set it."""
     kept = {str(name): str(value) for name, value in settings.items() if not name.startswith(OF_LAUNCHERS)}
     entries = kept.pop("LD_PRELOAD", "").replace(":", " ").split()
     preloaded = ":".join(entry for entry in entries if not Path(entry).name.startswith(_TO_RECORD))
@@ -88,17 +88,19 @@ def _of_user(settings: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Communicator:
-    """A communicator as one rank knows it.
+    """A communicator as it appears to one rank.
 
     Attributes
     ----------
-    rank : of the process in it.
-    members, remote_members : ranks of MPI_COMM_WORLD, in order; the latter of an inter-communicator only.
-        Evenly spaced ones are a range: 10,000 ranks know a communicator of 10,000.
-    topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` of a Cartesian one.
+    rank : rank of the process in it.
+    members, remote_members : ranks of MPI_COMM_WORLD, in order; remote members only for an
+        inter-communicator. Evenly spaced ranks are a range: each of 10,000 ranks has a communicator of
+        10,000.
+    topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` describe a Cartesian topology.
     sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
-    identity : the same number on all ranks of the communicator, another one on each of its duplicates; None
-        where that is not known, and where several, created and freed one after another, are recorded as one.
+    identity : the same number on all ranks of the communicator, and a different one for each of its
+        duplicates; None if it is unknown, and if several communicators, created and freed one after another,
+        are recorded as one.
     """
 
     name: str
@@ -119,10 +121,10 @@ class Step:
 
     Attributes
     ----------
-    module, offset : file of the program or library, and the distance of the place from where that is loaded.
-        Of a place in a Python program the module is the file, and the offset the line.
-    function : of the place, if the module names it.
-    file, line : of the source, if the module has debug information; else empty and 0.
+    module, offset : file of the program or library, and the distance of the place from its load address. For
+        a place in a Python program, the module is the file and the offset is the line.
+    function : function of the place, if the module names it.
+    file, line : file and line of the source, if the module has debug information; else empty and 0.
     """
 
     call: str
@@ -144,7 +146,7 @@ class Step:
 
     @property
     def _source(self) -> str:
-        """File and line of the source; empty if they are not known."""
+        """Return file and line of the source; an empty text if they are unknown."""
         return f"{self.file.rpartition('/')[2]}:{self.line}" if self.line else ""
 
 
@@ -154,12 +156,12 @@ class RankPhase:
 
     Attributes
     ----------
-    region : the level of MPI_Pcontrol meanwhile; 1 without it.
-    steps : in the order of the first epoch.
-    epochs : how many there were: those of the thread that had most, if threads may call MPI at once
+    region : level set by MPI_Pcontrol during the phase; 1 without it.
+    steps : steps in the order of the first epoch.
+    epochs : number of epochs: of the thread that had most, if threads may call MPI at once
         (MPI_THREAD_MULTIPLE), else of all threads.
-    time_s : from the first to the last call of each epoch, summed over the same epochs: of the thread that
-        spent most, or of all.
+    time_s : time from the first to the last call of each epoch, summed over the same epochs: of the thread
+        that spent most, or of all.
     first_s, last_s : beginning of the first epoch and end of the last one, since MPI_Init.
     """
 
@@ -173,15 +175,16 @@ class RankPhase:
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """When the threads of a parallel region reach its end, in regions of one place before one phase's sends.
+    """The times at which the threads of a parallel region reach its end, in regions of one place before the
+    sends of one phase.
 
     Attributes
     ----------
-    phase : number, of this rank.
+    phase : number of the phase of this rank.
     site : the place that begins the region; its call is empty.
-    regions : how many there were.
-    lead_s : (T,) by thread of the team: the mean time from its arrival to that of the last one.
-    classes : how many arrivals have a lead of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
+    regions : number of regions.
+    lead_s : (T,) mean time, by thread of the team, from its arrival to the arrival of the last one.
+    classes : number of arrivals whose lead is of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
     """
 
     phase: int
@@ -193,18 +196,18 @@ class Arrivals:
 
 @dataclass(frozen=True, eq=False)
 class EpochSamples:
-    """Real epochs of one phase and thread.
+    """Samples of real epochs of one phase and thread.
 
     Attributes
     ----------
-    epochs : int64 (S,), growing: which ones, counted from 0 within the phase on this rank and thread. Ranks
-        and threads with as many epochs have the same ones; of more epochs a smaller part is kept, which those
-        with fewer epochs have, too.
+    epochs : int64 (S,), ascending indices of the sampled epochs, counted from 0 within the phase on this rank
+        and thread. Ranks and threads with equally many epochs have the same samples; with more epochs a
+        smaller share is kept, and these samples are also kept where there are fewer epochs.
     variant : int64 (S,), the index of each one's content in `variants`.
     variants : structured arrays with a row for every message and call of the epoch, in the order of the
         program: `call`, an index of the calls of the rank; `role`, `peer` and `communicator` as in its
         entries; `messages`; `bytes` of them together.
-    is_complete : False if an epoch was too large or cut, or memory short: then there are none.
+    is_complete : False if an epoch was too large or cut, or memory was short: then there are no samples.
     """
 
     epochs: np.ndarray
@@ -215,18 +218,18 @@ class EpochSamples:
 
 @dataclass(frozen=True)
 class OpenCall:
-    """A call that a rank had not left when its recording ended, or when that was last written.
+    """A call that a rank had not left when its recording ended, or when the call was last written.
 
     Attributes
     ----------
-    call : its name.
+    call : name of the function.
     thread : number of the thread, as in the entries.
-    site : the place in the program; None if it is not known.
-    since_s : when the call began, in seconds since MPI_Init.
-    peer, tag : of the message, where the call names one, else NO_PEER and -1.
-    communicator : number of it, 0 for none or not known.
-    seen_s : when that was written, in seconds since MPI_Init: the rank may have left the call since. None: it
-        had not when it ended.
+    site : place in the program; None if it is unknown.
+    since_s : begin of the call, in seconds since MPI_Init.
+    peer, tag : peer and tag of the message, if the call names one, else NO_PEER and -1.
+    communicator : number of the communicator, 0 for none or unknown.
+    seen_s : time when the call was written, in seconds since MPI_Init: the rank may have left it since. None:
+        it was open when the rank ended.
     """
 
     call: str
@@ -241,32 +244,34 @@ class OpenCall:
 
 @dataclass(frozen=True, eq=False)
 class RankRecording:
-    """The file of a rank.
+    """The content of the file of a rank.
 
     Attributes
     ----------
     entries : structured array with a row for every distinct thread, phase, call, role, communicator, peer and
         size class; `call` is an index of `calls`, size class k > 0 holds sizes from 2**(k-1) to 2**k - 1
         bytes, phase 0 is none.
-    phases : by the numbers in the entries.
-    communicators : by the numbers in the entries; 0 is none.
+    phases : phases by the numbers in the entries.
+    communicators : communicators by the numbers in the entries; 0 is none.
     end : "finalize", "exit", "abort", or None if the file does not say: the process was killed.
     run_s : time from MPI_Init to the last chunk.
-    is_cut : the last chunk is incomplete or damaged and not counted.
-    arrivals : of threads, if the program's OpenMP runtime reports them.
-    boot : identity of the boot of the host; ranks with the same one have the same clock. Empty if unknown.
+    is_cut : whether the last chunk is incomplete or damaged and not counted.
+    arrivals : arrivals of threads, if the program's OpenMP runtime reports them.
+    boot : identity of the boot of the host; ranks with the same identity have the same clock. Empty if
+        unknown.
     sites : places of the program by their address in this process, as in its trace.
-    core_wait_s : how long the thread that called MPI_Init was ready to run without a core, from MPI_Init to
-        the end; None if unknown.
+    core_wait_s : time for which the thread that called MPI_Init was ready to run without a core, from
+        MPI_Init to the end; None if unknown.
     settings : variables of the environment that concern the MPI, OpenMP or this recorder.
     binding : cores on which the main thread may run; empty if unknown.
-    load : of the host at the beginning, over 1, 5 and 15 minutes; empty if unknown.
-    begin_s : when recording began, in seconds since 1970; 0.0 if unknown.
-    calls : names, without the `_c` of large counts: those are the same calls.
-    epoch_samples : by phase and thread; empty in recordings of former versions.
-    open_calls : of threads that were in a call when the rank ended without a word, the first thread's first.
-    is_damaged : the end is not known, and what follows the last chunk that is counted is no beginning of a
-        chunk, as a process that ends while it writes leaves, but was changed.
+    load : load of the host at the beginning, over 1, 5 and 15 minutes; empty if unknown.
+    begin_s : start of the recording, in seconds since 1970; 0.0 if unknown.
+    calls : names of functions, without the `_c` of large counts, because those are the same functions.
+    epoch_samples : samples by phase and thread; empty in recordings of former versions.
+    open_calls : calls in which threads were when the rank ended without finalizing, the first thread's call
+        first.
+    is_damaged : whether the end is unknown and the data after the last counted chunk is not the beginning of
+        a chunk, so that it was not left by a process that ended while it wrote, but was changed.
     """
 
     rank: int
@@ -295,11 +300,11 @@ class RankRecording:
 
     @property
     def open_call(self) -> OpenCall | None:
-        """That of the first thread which was in one."""
+        """Return the open call of the first thread that was in one."""
         return self.open_calls[0] if self.open_calls else None
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
-        """The entries of these phases."""
+        """Return the entries of these phases."""
         parts = [self._by_phase[phase] for phase in phases if phase in self._by_phase]
         return np.concatenate(parts) if parts else self.entries[:0]
 
@@ -328,7 +333,7 @@ def _seconds(value: Mapping[str, Any], name: str, most: float = MAX_S) -> float:
 
 def require_events(rows: np.ndarray, num_ranks: int) -> None:
     """Raise ValueError unless the columns of entries, of events of epochs or of records of a trace have
-    values that occur: what is computed of them takes memory for every rank, and sums."""
+    values that can occur: results computed from them take memory for every rank, and sums."""
     limits = {
         "role": (CALL, STARTED),
         "peer": (OUTSIDE_PEER, num_ranks - 1),
@@ -350,11 +355,11 @@ def _require_members(communicator: Communicator, num_ranks: int) -> None:
 
 @dataclass(frozen=True)
 class PlaceNames:
-    """What the modules of a recording say of places, by module and offset, as text.
+    """The names that the modules of a recording have for places, by module and offset, as text.
 
     Attributes
     ----------
-    functions : names.
+    functions : names of functions.
     lines : file and line of the source.
     """
 
@@ -368,10 +373,10 @@ def read_whole(path: Path) -> bytes:
 
 
 def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
-    """The file at `path`, None if the process ended before it had written its header.
+    """Read the file at `path`; return None if the process ended before it had written its header.
 
-    `names`: of places. A file that is cut counts up to the last whole chunk. Raises InputError for a damaged
-    file, and for one of another schema.
+    `names` are names of places. A file that is cut counts up to the last whole chunk. Raise InputError for a
+    damaged file, and for a file of another schema.
     """
     data = read_whole(path)
     header: dict[str, Any] | None = None
@@ -478,7 +483,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
 
 
 def _with_pending(entries: np.ndarray, pending: np.ndarray) -> np.ndarray:
-    """Entries with what had been counted of epochs that had not ended, which adds to the totals."""
+    """Return the entries with the counts of epochs that had not ended, which adds to the totals."""
     if not len(pending):
         return entries
     rows = np.concatenate([entries, pending])
@@ -509,7 +514,8 @@ def _open_calls(
     modules: Sequence[Mapping[str, Any]],
     names: PlaceNames,
 ) -> tuple[OpenCall, ...]:
-    """The calls in which the threads of a rank were when it ended, from the file beside its own at `path`."""
+    """Return the calls in which the threads of a rank were when it ended, from the file next to its own at
+    `path`."""
     opened_at = path.with_suffix(".open")
     data = read_whole(opened_at) if opened_at.is_file() else b""
     if len(data) < _OPEN_CALL.itemsize:
@@ -541,7 +547,8 @@ def _open_calls(
 
 
 def _place(address: int, call: str, modules: Sequence[Mapping[str, Any]], names: PlaceNames) -> Step | None:
-    """The place at an address, by where the modules of the process were; None if in none of them."""
+    """Return the place at an address, by the addresses of the modules of the process; None if it is in none
+    of them."""
     for module in modules:
         if int(module["begin"]) <= address < int(module["end"]):
             value = {"module": module["module"], "offset": address - int(module["begin"]), "function": ""}
@@ -550,8 +557,8 @@ def _place(address: int, call: str, modules: Sequence[Mapping[str, Any]], names:
 
 
 class _Chunks:
-    """The chunks of a file that are whole; `is_cut` afterwards: more followed; `is_damaged`: that is no
-    beginning of a chunk."""
+    """The whole chunks of a file. After iteration, `is_cut` says that more data followed, and `is_damaged`
+    that this data is not the beginning of a chunk."""
 
     def __init__(self, data: bytes):
         self._data = memoryview(data)
@@ -575,7 +582,7 @@ class _Chunks:
         return (kind, payload) if is_whole else None
 
     def _is_beginning(self, at: int) -> bool:
-        """Tell whether the data from `at` on may be the beginning of a chunk whose rest is missing."""
+        """Return whether the data from `at` on may be the beginning of a chunk whose rest is missing."""
         rest = bytes(self._data[at:])
         begin = _MAGIC_BYTES[: len(rest)]
         if not rest.startswith(begin):
@@ -628,7 +635,7 @@ def _rank_phases(
     names: PlaceNames,
     over_threads: Callable[[np.ndarray], Any],
 ) -> dict[int, RankPhase]:
-    """Phases by number; those without an epoch that was written are left out.
+    """Return the phases by number, without phases that have no written epoch.
 
     `over_threads` joins the epochs and times of threads.
     """
@@ -668,7 +675,7 @@ def _arrivals(value: Mapping[str, Any], names: PlaceNames) -> Arrivals:
 
 
 def _latest(blocks: list[np.ndarray], dtype: np.dtype, key: list[str]) -> np.ndarray:
-    """Of the rows with the same key, the last one: rows are totals since the start."""
+    """Return the last of the rows with the same key: rows are totals since the start."""
     if not blocks:
         return np.empty(0, dtype)
     rows = np.concatenate(blocks)[::-1]

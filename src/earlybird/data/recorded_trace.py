@@ -55,21 +55,21 @@ class RankTrace:
     Attributes
     ----------
     records : structured array (N,) with `call`, an index of the calls of the rank's recording; `role`,
-        `communicator` and `peer` as in its entries; `tag` of a message, else NO_TAG; `order`: of a message
-        received, grows in the order in which the MPI matches receives; `thread`; `kind`; `site`: the address
-        in the program that called. A COMPLETION is of a request that the call with the same thread and begin
-        completed without receiving a message: that of a send, a collective, a cancelled one.
-    calls : (N,) 1 of a call, more of polls one after another, 0 of what belongs to another record.
-    bytes : (N,) of the message, the collective or the completed request.
-    begin_s, end_s : (N,) of the calls, by CLOCK_MONOTONIC of the host.
-    num : records that the rank has made, of which these are the latest.
-    request : (N,) int64, the serial number, from 1, of the request that the record posts or completes; 0:
-        none, or not known, as in traces of the first version.
-    posted_s : (N,) when the request that a message received or a COMPLETION is of was posted or started; nan
-        if it is of none, or if that is not known.
-    is_cut : the file could not be written any more, as on a full disk: the trace ends before the run.
-    clocks_s : (K, 2) moments of the run by the counter of ticks, from the first one on, and by
-        CLOCK_MONOTONIC: how far the one drifts from the other.
+        `communicator` and `peer` as in its entries; `tag` of a message, else NO_TAG; `order`, which grows in
+        the order in which the MPI matches receives, of a received message; `thread`; `kind`; `site`, the
+        address in the program that called. A COMPLETION belongs to a request that the call with the same
+        thread and begin completed without receiving a message: a send, a collective, or a cancelled request.
+    calls : (N,) 1 for a call, more for consecutive polls, 0 for a record that belongs to another record.
+    bytes : (N,) size of the message, the collective or the completed request.
+    begin_s, end_s : (N,) begin and end of the calls, by CLOCK_MONOTONIC of the host.
+    num : number of records that the rank has made; these are the latest.
+    request : (N,) int64, the serial number, from 1, of the request that the record posts or completes; 0 for
+        none or unknown, as in traces of the first version.
+    posted_s : (N,) when the request of a received message or a COMPLETION was posted or started; nan without
+        a request, or if that is unknown.
+    is_cut : whether the file could no longer be written, as on a full disk: the trace ends before the run.
+    clocks_s : (K, 2) moments of the run by the tick counter, from the first one on, and by CLOCK_MONOTONIC,
+        which show the drift between the two.
     """
 
     records: np.ndarray
@@ -85,7 +85,7 @@ class RankTrace:
 
     @property
     def is_whole(self) -> bool:
-        """No record has been dropped."""
+        """True if no record has been dropped."""
         return len(self.records) == self.num
 
     @property
@@ -95,7 +95,8 @@ class RankTrace:
 
     @cached_property
     def whole_from_s(self) -> float:
-        """From when on no record has been dropped, by CLOCK_MONOTONIC; -inf if none has."""
+        """The time from which no record has been dropped, by CLOCK_MONOTONIC; -inf if none has been
+        dropped."""
         if self.is_whole:
             return -np.inf
         # A record is made at the end of its call: calls of other threads may have begun before.
@@ -103,9 +104,9 @@ class RankTrace:
 
 
 def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
-    """The traces of a recording by rank; those of ranks that kept none are absent.
+    """Read the traces of a recording, by rank; ranks that wrote none are absent.
 
-    Raises InputError for a file that is damaged.
+    Raise InputError for a file that is damaged.
     """
     traces = {}
     for rank, one in recording.ranks.items():
@@ -116,18 +117,19 @@ def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
 
 
 def whole_from_s(traces: Mapping[int, RankTrace], ahead_s: Mapping[int, float]) -> float:
-    """From when on the traces of all ranks are whole, by the clock that those of ranks are `ahead_s` of;
-    -inf if they are whole from the beginning."""
+    """Return the time from which the traces of all ranks are whole, by the clock to which `ahead_s` of each
+    rank refers; -inf if they are whole from the beginning."""
     return max(
         (trace.whole_from_s - ahead_s.get(rank, 0.0) for rank, trace in traces.items()), default=-np.inf
     )
 
 
 def load_trace(path: Path, num_calls: int, num_ranks: int) -> RankTrace | None:
-    """The trace at `path`; None if the process ended before it had written one.
+    """Read the trace at `path`; return None if the process ended before it had written one.
 
-    `num_calls`: that the recording of the rank names; `num_ranks`: of its job. Where records lack because
-    they were being written when the process ended, those before are left out.
+    `num_calls` is the number of calls that the recording of the rank names; `num_ranks` is the number of
+    ranks of its job. If records are missing because they were being written when the process ended, the
+    records before them are left out.
     """
     data = np.frombuffer(read_whole(path), np.uint8)
     if len(data) < _HEAD.size:
@@ -183,13 +185,13 @@ def load_trace(path: Path, num_calls: int, num_ranks: int) -> RankTrace | None:
 
 
 def _numbers(turns: np.ndarray, capacity: int) -> np.ndarray:
-    """The numbers of records from their turns of the ring; 0 of those that are not whole."""
+    """Return the numbers of records from their turns of the ring; 0 for records that are not whole."""
     numbers = (turns.astype(np.uint64) - np.uint64(1)) * np.uint64(capacity)
     return np.where(turns > 0, numbers + np.arange(1, len(turns) + 1, dtype=np.uint64), np.uint64(0))
 
 
 def _common(rows: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """The records of both versions with the same columns."""
+    """Return the records of either version with the same columns."""
     common = np.empty(len(rows), _COMMON)
     common["number"] = number
     for name in ("begin_ticks", "ticks", "bytes", "site", "peer", "tag", "thread", "call"):
@@ -208,8 +210,8 @@ def _common(rows: np.ndarray, number: np.ndarray) -> np.ndarray:
 
 
 def _clocks(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The moments in the head, with the beginning before and the last writing after them: rows of ticks and
-    nanoseconds that both grow."""
+    """Return the moments in the head, with the beginning before and the last writing after them: rows of
+    ticks and nanoseconds that both grow."""
     (num,) = _NUM_CLOCKS.unpack_from(data.data, _HEAD.size)
     at = _HEAD.size + _NUM_CLOCKS.size
     pairs = np.frombuffer(data, np.uint64, 2 * min(num, _MAX_CLOCKS), at).reshape(-1, 2)
@@ -222,9 +224,11 @@ def _clocks(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 
 class _Times:
-    """Seconds of CLOCK_MONOTONIC for ticks: between two moments by both clocks, beyond by the nearest two.
+    """A conversion of ticks to seconds of CLOCK_MONOTONIC: interpolated between two moments by both clocks,
+    and extrapolated from the nearest two.
 
-    Moments that are too close together say less of a tick than its nominal length does."""
+    Moments that are too close together determine the length of a tick less precisely than its nominal value.
+    """
 
     def __init__(self, clocks: np.ndarray, tick_s: float):
         kept = [0]

@@ -39,10 +39,11 @@ Phases = Mapping[int, Collection[int]]
 
 @dataclass(frozen=True)
 class CallTotal:
-    """All calls of one function on all ranks.
+    """The totals of all calls of one function on all ranks.
 
-    `messages` are those sent, else those received. `bytes` are theirs, else those of its collectives or
-    files; `starts` of the persistent collectives that it created.
+    `messages` is the number of sent messages, else of received ones. `bytes` are the bytes of these messages,
+    else of its collectives or files; `starts` counts the starts of the persistent collectives that it
+    created.
     """
 
     name: str
@@ -55,7 +56,7 @@ class CallTotal:
 
 @dataclass(frozen=True, eq=False)
 class PairTotals:
-    """Messages by sender, receiver and size class, in this order: int64 arrays of the same length."""
+    """The messages by sender, receiver and size class, in this order: int64 arrays of the same length."""
 
     src: np.ndarray
     dst: np.ndarray
@@ -64,11 +65,11 @@ class PairTotals:
     bytes: np.ndarray
 
     def by_pair(self) -> "PairTotals":
-        """The sums over size classes, which are -1 then."""
+        """Return the sums over size classes, which are -1 then."""
         return _totals(self.src, self.dst, np.full_like(self.src, -1), self.messages, self.bytes)
 
     def joined(self, other: "PairTotals") -> "PairTotals":
-        """The sums of both."""
+        """Return the sums of both."""
         columns = [
             np.concatenate([getattr(self, column.name), getattr(other, column.name)])
             for column in fields(self)
@@ -86,17 +87,19 @@ class Recording:
 
     Attributes
     ----------
-    path : the folder.
-    command : as given to `earlybird record`.
-    ranks : by rank of MPI_COMM_WORLD; those that left no file are absent.
-    num_other : files of further jobs in the folder: spawned ranks, or a second job of the same command.
-    uses_sessions : the program uses MPI sessions, of which only what is between MPI_Init and MPI_Finalize is
-        recorded.
+    path : folder of the recording.
+    command : the command, as given to `earlybird record`.
+    ranks : recordings by rank of MPI_COMM_WORLD; ranks that left no file are absent.
+    num_other : number of files of further jobs in the folder: spawned ranks, or a second job of the same
+        command.
+    uses_sessions : whether the program uses MPI sessions; only calls between MPI_Init and MPI_Finalize are
+        recorded then.
     empty : ranks whose file has no complete chunk, as on a full disk; they are also `missing`.
-    hidden : a function of the MPI, and the path of the program or library whose own one is called in place of
-        the recorder's, as that of a tool; None without.
-    facts : what `earlybird record` knew of the run: "versions" of earlybird and the MPI, "started", and
-        "host", facts of the node on which it was started. Empty in recordings of former versions.
+    hidden : a function of the MPI, and the path of the program or library whose own function is called in
+        place of the recorder's, for example a tool; None if there is none.
+    facts : facts about the run that `earlybird record` stored: "versions" of earlybird and the MPI,
+        "started", and "host", facts of the node on which it was started. Empty in recordings of former
+        versions.
     """
 
     path: Path
@@ -142,8 +145,8 @@ class Recording:
 
     @property
     def core_wait_share(self) -> float | None:
-        """The part of the run in which the main thread of a rank was ready to run without a core, mean over
-        the ranks that know it; None if none does."""
+        """The share of the run in which the main thread of a rank was ready to run without a core, mean over
+        the ranks that recorded it; None if none did."""
         shares = [
             min(one.core_wait_s / one.run_s, 1.0)
             for one in self.ranks.values()
@@ -152,7 +155,7 @@ class Recording:
         return sum(shares) / len(shares) if shares else None
 
     def call_totals(self) -> list[CallTotal]:
-        """Sums over all ranks for each function, the longest time first."""
+        """Return the sums over all ranks for each function, the longest time first."""
         sums: dict[str, np.ndarray] = {}
         for one in self.ranks.values():
             rows = one.entries[~self.is_counted_by_sender(one)]
@@ -175,37 +178,40 @@ class Recording:
         )
 
     def is_counted_by_sender(self, one: RankRecording) -> np.ndarray:
-        """(N,) of the entries of a rank: messages that it received in a function that sends them, too, such
-        as MPI_Alltoallv."""
+        """Return for the entries (N,) of a rank whether they are messages that it received in a function that
+        also sends messages, such as MPI_Alltoallv."""
         sends = np.array([name in self._sending for name in one.calls], bool)
         return (one.entries["role"] == RECEIVED) & sends[one.entries["call"]]
 
     def sent(self, phases: Phases | None = None) -> PairTotals:
-        """Messages as their senders recorded them; where a sender left no file, as the receivers did.
+        """Return the messages as their senders recorded them; if a sender left no file, as the receivers did.
 
-        `phases`: only of these.
+        With `phases`, return only messages of these phases.
         """
         return self._to_peers(SENT, phases).joined(self._from_missing(phases))
 
     def received(self, phases: Phases | None = None) -> PairTotals:
-        """Messages as their receivers recorded them. `phases`: only of these."""
+        """Return the messages as their receivers recorded them; with `phases`, only messages of these
+        phases."""
         return self._from_peers(RECEIVED, phases)
 
     def one_sided(self, phases: Phases | None = None) -> PairTotals:
-        """Data that MPI_Put, MPI_Get and the like moved, as the calling ranks recorded it.
+        """Return the data that MPI_Put, MPI_Get and similar functions moved, as the calling ranks recorded
+        it.
 
-        `src` is the process whose memory is read, `dst` the one whose memory is written. No message of
-        `sent` or `received` is among them, for only one of the two processes calls the MPI. `phases`: only of
-        these.
+        `src` is the process whose memory is read, `dst` the process whose memory is written. No message of
+        `sent` or `received` is among them, because only one of the two processes calls the MPI. With
+        `phases`, return only data of these phases.
         """
         return self._to_peers(PUT, phases).joined(self._from_peers(GOT, phases))
 
     def by_recording_rank(
         self, phases: Phases, *, one_sided: bool = False
     ) -> list[tuple[PairTotals, np.ndarray]]:
-        """`sent` in parts, each with the rank that recorded a row: the sender, unless that left no file.
+        """Return `sent` in parts, each with the rank that recorded it: the sender, unless it left no file.
 
-        `one_sided`: also parts of what MPI_Put, MPI_Get and the like moved, recorded by the calling rank.
+        With `one_sided`, also return parts of the data that MPI_Put, MPI_Get and similar functions moved,
+        recorded by the calling rank.
         """
         sent, missing = self._to_peers(SENT, phases), self._from_missing(phases)
         parts = [(sent, sent.src), (missing, missing.dst)]
@@ -215,7 +221,7 @@ class Recording:
         return parts
 
     def _from_missing(self, phases: Phases | None) -> PairTotals:
-        """Messages of senders that left no file, as the receivers recorded them."""
+        """Return the messages of senders that left no file, as the receivers recorded them."""
         received = self._from_peers(RECEIVED, phases)
         is_missing = np.isin(received.src, self.missing)
         return PairTotals(*(getattr(received, column.name)[is_missing] for column in fields(received)))
@@ -231,10 +237,10 @@ class Recording:
 
 @contextlib.contextmanager
 def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
-    """Create the folder of a recording that ranks write to, and keep others from it until the block ends;
-    `facts` say what is recorded, such as "command".
+    """Create the folder of a recording that ranks write to, and exclude other processes from it until the
+    block ends; `facts` describe the recording, for example its "command".
 
-    One to which no rank has written is replaced. Raises InputError if there is something else already, if
+    A folder to which no rank has written is replaced. Raise InputError if something else exists there, if
     another process records into it, or if the folder cannot be created.
     """
     with contextlib.ExitStack() as stack:
@@ -265,7 +271,7 @@ def _is_recording(path: Path) -> bool:
 
 
 def discard_if_empty(path: Path) -> bool:
-    """Remove the folder of a recording to which no rank has written; whether it was such a one."""
+    """Remove the folder of a recording to which no rank has written; return whether it was such a folder."""
     if any(entry.name != SUMMARY for entry in path.iterdir()):
         return False
     facts = (path / SUMMARY).read_bytes()
@@ -283,16 +289,16 @@ def save_functions(
     functions: Mapping[str, Mapping[int, str]],
     lines: Mapping[str, Mapping[int, tuple[str, int]]] | None = None,
 ) -> None:
-    """Keep names of functions, and files and lines, by module and offset for `load_recording`: the modules
-    may change later."""
+    """Save names of functions, and files and lines, by module and offset for `load_recording`, because the
+    modules may change later."""
     named = {"schema": SCHEMA, "functions": functions, "lines": lines or {}}
     files.write_json(path / _FUNCTIONS, named, follows_link=False)
 
 
 def load_recording(path: str | Path) -> Recording:
-    """Read the folder of a recording; raises InputError if it is none or a file has another schema.
+    """Read the folder of a recording; raise InputError if it is not one or a file has another schema.
 
-    A file that is cut, as that of a killed rank may be, counts up to the last chunk that is whole.
+    A file that is cut, for example the file of a killed rank, counts up to the last whole chunk.
     """
     path = Path(path)
     if path.is_file():
@@ -333,7 +339,7 @@ def _hidden(path: Path) -> tuple[str, str] | None:
 
 
 def _load_names(path: Path) -> PlaceNames:
-    """What was kept of places; nothing without the file."""
+    """Return the saved names of places; an empty PlaceNames without the file."""
     if not (path / _FUNCTIONS).exists():
         return PlaceNames()
     kept = files.read_json(path / _FUNCTIONS, "recording", SCHEMA)
@@ -351,7 +357,7 @@ def _load_names(path: Path) -> PlaceNames:
 
 
 def _call_sums(rows: np.ndarray) -> np.ndarray:
-    """Calls, starts, messages, bytes and nanoseconds of the entries of one function."""
+    """Return calls, starts, messages, bytes and nanoseconds of the entries of one function."""
     is_start, is_message = rows["role"] == STARTED, rows["messages"] > 0
     part = rows[is_message] if is_message.any() else rows
     return np.array(
@@ -364,7 +370,7 @@ def _call_sums(rows: np.ndarray) -> np.ndarray:
 
 
 def _peers(one: RankRecording, role: int, phases: Phases | None) -> np.ndarray:
-    """The entries of a role whose peer is a rank; with `phases`, only of these."""
+    """Return the entries of a role whose peer is a rank; with `phases`, only entries of these."""
     rows = one.entries if phases is None else one.entries_of(phases.get(one.rank, ()))
     return rows[(rows["role"] == role) & (rows["peer"] >= 0)]
 
@@ -386,7 +392,7 @@ def _totals(
     messages: np.ndarray,
     num_bytes: np.ndarray,
 ) -> PairTotals:
-    """The sums for each distinct (src, dst, size class), in this order."""
+    """Return the sums for each distinct (src, dst, size class), in this order."""
     keys, place = np.unique(np.column_stack([src, dst, size_class]), axis=0, return_inverse=True)
     sums = []
     for values in (messages, num_bytes):

@@ -24,20 +24,21 @@ _REMEDY = "fit the runs again with `earlybird fit`"
 
 @dataclass(frozen=True)
 class Result(Record):
-    """What was measured of one method at one point over all launches, with the keys of its `config` next to
-    these.
+    """The times of one method at one point over all launches; the keys of its `config` are on the same level
+    as these.
 
     Attributes
     ----------
     method : the method or algorithm; "" if the kernel has only one.
     config : the other values that identify the point, such as `mpi`, `level` and `size_bytes`.
-    time_s : median over iterations, then over launches; of imported runs that of `statistic` over launches.
-    coverage, speed_up_coverage : how often such an interval contains the median: 0.97 with 6 launches, 0.75
-        with 3.
+    time_s : median over iterations, then over launches; for imported runs the median of `statistic` over
+        launches.
+    coverage, speed_up_coverage : probability that such an interval contains the median: 0.97 with 6 launches,
+        0.75 with 3.
     speed_up : time of `reference` / time of this method, from times of the same rounds; None for the
         reference itself, and if no launch measured both.
     through : the method by which they are compared if no launch measured both; else "".
-    noisy : launches in which the time did not converge.
+    noisy : number of launches in which the time did not converge.
     fitted_s : time that a fitted model predicts, or None.
     figures : further values of this kernel, such as `bandwidth_bytes_per_s`.
     statistic : what the one value of each launch is, where another benchmark printed no iterations; else "".
@@ -89,7 +90,8 @@ class Result(Record):
         return self.fitted_s / time_s - 1 if self.fitted_s is not None and time_s > 0 else None
 
     def row(self) -> dict[str, Any]:
-        """The result as one flat row, for CSV and JSON: what identifies it, times, speed-ups, the rest."""
+        """Return the result as one flat row, for CSV and JSON: the values that identify it, times, speed-ups,
+        the rest."""
         first = {"kernel": self.kernel, "quantity": self.quantity, **self.config, "method": self.method}
         times = (*estimate_keys("time_s"), "coverage", *estimate_keys("speed_up"), "speed_up_coverage")
         row = first | dict.fromkeys(times) | self.to_json()
@@ -97,7 +99,7 @@ class Result(Record):
 
 
 def results_from_json(values: Any, where: str) -> list[Result]:
-    """The results in a JSON list; raises InputError if it is none."""
+    """Return the results in a JSON list; raise InputError if it is not one."""
     if not isinstance(values, list):
         raise InputError(f"{where}: 'results' must be a list; {_REMEDY}")
     return [decode(value, Result, f"{where}, result {k}", _REMEDY) for k, value in enumerate(values)]

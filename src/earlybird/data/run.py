@@ -46,7 +46,7 @@ class Sample(Record):
 
     Attributes
     ----------
-    extra : unknown keys; they are preserved.
+    extra : unknown keys, which are preserved.
     kernel, quantity : `pingpong`, `half_round_trip`; `contention`, `time_per_repeat`; `exchange`, `exchange`;
         `completion`, `completion`; `pipeline`, `time_to_solution`; `partitioned`, `in_flight`; `halo3d`,
         `sweep3d` or `comb`, `step`; `msgrate`, `time_per_window`; `collective`, `completion`,
@@ -64,18 +64,18 @@ class Sample(Record):
         least one partition is in flight. `msgrate`: one window of every thread.
     warmup : leading entries of `times_s` that are kept but not used; less than the number of entries.
     batch : operations in one timed region; `times_s` is already divided by it.
-    converged : the stop rule was satisfied.
-    validated : the received data was correct (`pipeline`, `partitioned`, `collective`: in every
+    converged : whether the stop rule was satisfied.
+    validated : whether the received data was correct (`pipeline`, `partitioned`, `collective`: in every
         iteration).
-    oversubscribed : some node had more rank threads than usable cores.
-    method : distinguishes alternatives with the same `config`.
+    oversubscribed : whether some node had more rank threads than usable cores.
+    method : the method, which distinguishes alternatives with the same `config`.
     rounds : one whole number per iteration: iterations of different methods with the same number were
         interleaved.
     rank_times_s : a row per iteration, a column per rank; for `completion` the columns are sender and
         receiver.
-    statistic : `import`: what the one entry of `times_s` is, over iterations; `slowest_rank_mean` is the
-        largest of the means of the ranks. Absent if the entries are iterations.
-    rounding : `import`: by which share the value may be off because it was printed with one digit.
+    statistic : `import`: the statistic over iterations that the one entry of `times_s` is;
+        `slowest_rank_mean` is the largest of the means of the ranks. Absent if the entries are iterations.
+    rounding : `import`: relative error of a value that was printed with one digit.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES | {"extra": SampleKeys}
@@ -117,7 +117,7 @@ class Sample(Record):
             object.__setattr__(self, "rounds", self.rounds.astype(np.int64))
 
     def _require_ranks(self) -> None:
-        """Raise ValueError for a root or times of ranks that are not those of the operation."""
+        """Raise ValueError if the root or the times of ranks do not fit the operation."""
         ranks, root = self.config.get("ranks"), self.config.get("root", 0)
         if not isinstance(ranks, int) or not isinstance(root, int):  # refused by their types
             return
@@ -129,16 +129,16 @@ class Sample(Record):
             )
 
     def point(self) -> tuple[Any, ...]:
-        """Identifies the point: samples of one point differ only by launch."""
+        """The identity of the point: samples of one point differ only by launch."""
         return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
 
     @property
     def num_timed_ranks(self) -> int:
-        """The ranks of `rank_times_s`; 0 without these."""
+        """The number of ranks of `rank_times_s`; 0 without it."""
         return 0 if self.rank_times_s is None else int(self.rank_times_s.shape[1])
 
     def steady_times_s(self) -> np.ndarray:
-        """times_s without the warm-up."""
+        """Return `times_s` without the warm-up."""
         return self.times_s[self.warmup :]
 
     def median_s(self) -> float:
@@ -146,7 +146,7 @@ class Sample(Record):
 
 
 def sample_from_json(value: Any, where: str = "the sample") -> Sample:
-    """Build a Sample from one line's JSON object; raises InputError if it is invalid."""
+    """Build a Sample from one line's JSON object; raise InputError if it is invalid."""
     return decode(value, Sample, where)
 
 
@@ -172,8 +172,8 @@ class Run:
         contents: Callable[[Path], None] | None = None,
         **extra: Any,
     ) -> "Run":
-        """Make the folder with its `run.json`, whole or not at all; InputError when anything is already
-        there. `contents` writes what else belongs to it into the folder that it is given."""
+        """Create the folder with its `run.json`, as a whole or not at all; raise InputError if the path
+        exists. `contents` writes the other files into the folder that it is given."""
         path = Path(path)
         now = datetime.now(UTC)
         header = {
@@ -220,13 +220,14 @@ class Run:
 
     @classmethod
     def load(cls, path: str | Path) -> "Run":
-        """The run in a folder that `earlybird measure` or `replay` wrote; raises InputError."""
+        """Read a run from the folder that `earlybird measure` or `replay` wrote; raise InputError if it is
+        invalid."""
         require_path(path, "the run to load")
         return cls.open(path)
 
     def frame(self) -> "pd.DataFrame":
-        """A row for each iteration of each sample: kernel, quantity, method, launch, the configuration,
-        iteration, time_s and is_warmup."""
+        """Return a row for each iteration of each sample: kernel, quantity, method, launch, the
+        configuration, iteration, time_s and is_warmup."""
         import pandas as pd
 
         parts = []
@@ -247,7 +248,8 @@ class Run:
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """One process at a time appends to a run; InputError when another one does. Ends with the process."""
+        """Lock the run, so that one process at a time appends to it; raise InputError if another one does.
+        The lock ends with the process."""
         for name in ("run.json", *_APPENDED):
             if (self.path / name).is_symlink():
                 raise InputError(
@@ -283,11 +285,12 @@ class Run:
         return launches
 
     def samples(self) -> list[Sample]:
-        """Every complete sample, in the order written; an unterminated last line is left out."""
+        """Return every complete sample, in the order written; an unterminated last line is left out."""
         return list(self.each_sample())
 
     def each_sample(self) -> Iterator[Sample]:
-        """The same one by one: times of hundreds of ranks need not be held together."""
+        """Yield the same samples one by one, so that times of hundreds of ranks need not be in memory
+        together."""
         path = self.path / "samples.ndjson"
         settings = self.header.get("settings")
         is_imported = settings is not None and settings.get("imported")
@@ -300,7 +303,7 @@ class Run:
             yield sample
 
     def sha256(self) -> str:
-        """Digest of the samples, which identifies the data of a fitted profile."""
+        """Return the digest of the samples, which identifies the data of a fitted profile."""
         path = self.path / "samples.ndjson"
         digest = hashlib.sha256()
         for block in files.read_blocks(path, "run file") if path.exists() else ():
@@ -324,7 +327,7 @@ class Run:
 
 
 def require_validated(samples: Iterable[Sample]) -> None:
-    """Raise WorkError when any sample's received data did not match what was sent."""
+    """Raise WorkError if the received data of any sample did not match the data sent."""
     bad = [sample for sample in samples if not sample.validated]
     if bad:
         point = " ".join(f"{key}={value}" for key, value in bad[0].config.items())
@@ -335,13 +338,14 @@ def require_validated(samples: Iterable[Sample]) -> None:
 
 
 def median_of_launches(samples: Iterable[Sample]) -> float:
-    """Median over iterations, then over launches: the figure quoted for a point."""
+    """Return the median over iterations, then over launches: the figure quoted for a point."""
     medians = [sample.median_s() for sample in samples]
     return float(np.median(medians)) if medians else math.nan
 
 
 def round_ratios(a: Sample, b: Sample) -> np.ndarray:
-    """(R,) `a` over `b` of each interleaving round that both measured after their warm-up."""
+    """Return the ratios (R,) of `a` over `b` in each interleaving round that both measured after their
+    warm-up."""
     times = [
         dict(zip(sample.rounds[sample.warmup :].tolist(), sample.steady_times_s().tolist(), strict=True))
         if sample.rounds is not None
@@ -354,8 +358,8 @@ def round_ratios(a: Sample, b: Sample) -> np.ndarray:
 
 
 def as_completion(sample: Sample) -> Sample:
-    """Return a measured mean over ranks of a collective as its completion, which the times of the ranks give;
-    other samples as they are."""
+    """Return a sample of a measured mean over ranks of a collective as a sample of its completion, computed
+    from the times of the ranks; return other samples unchanged."""
     if sample.quantity != MEAN_OVER_RANKS or sample.rank_times_s is None:
         return sample
     return replace(sample, quantity=COMPLETION, times_s=np.asarray(sample.rank_times_s).max(axis=1))
@@ -384,8 +388,8 @@ def rank_times_of_launches(samples: Sequence[Sample], statistic: Statistic = MED
 
 
 def thread_times_of_launches(samples: Iterable[Sample], statistic: Statistic = MEDIAN) -> np.ndarray | None:
-    """(T,) seconds per thread, see `over_launches`; None if a sample does not have the time of each of the
-    same T threads."""
+    """Return seconds (T,) per thread, median over steady iterations, then over launches; None if a sample
+    does not have the time of each of the same T threads."""
     launches = []
     for sample in samples:
         try:

@@ -34,19 +34,20 @@ Verdict = Literal["slower", "faster", "same", "inconclusive"]
 
 @dataclass(frozen=True)
 class Change(Record):
-    """One point on both sides.
+    """The times of one point on both sides.
 
     Attributes
     ----------
-    method : "" if the kernel has only one.
-    config : what else identifies the point; the MPI is not part of it.
+    method : the method; "" if the kernel has only one.
+    config : the other values that identify the point; the MPI is not part of it.
     before_s, after_s : medians over launches.
-    ratio : after over before, with its interval: above 1 if slower.
-    p_value, adjusted_p_value : of the Mann-Whitney U test on the medians of launches, and adjusted for the
-        number of points; None with too few launches.
-    launches_before, launches_after : the number of each.
-    statistic : what each launch counts with, over its iterations; None if the sides have different ones.
-    verdict : of the ratio and its interval.
+    ratio : time after over time before, with its interval: above 1 if slower.
+    p_value, adjusted_p_value : p-value of the Mann-Whitney U test on the medians of launches, and the value
+        adjusted for the number of points; None with too few launches.
+    launches_before, launches_after : number of launches of each side.
+    statistic : the statistic over the iterations of a launch that represents it; None if the sides have
+        different ones.
+    verdict : verdict on the ratio and its interval.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
@@ -67,13 +68,13 @@ class Change(Record):
 
     @property
     def distance(self) -> float:
-        """How far the change is from none, by its factor: the ratio or its reciprocal, whichever is above 1;
-        infinite for a time that became 0."""
+        """The size of the change as a factor: the ratio or its reciprocal, whichever is above 1; infinite for
+        a time that became 0."""
         ratio = self.ratio.value
         return max(ratio, 1 / ratio) if ratio > 0 else math.inf
 
     def row(self) -> dict[str, Any]:
-        """One flat row, for CSV."""
+        """Return the change as one flat row, for CSV."""
         value = self.to_json()
         config = value.pop("config")
         return {key: value.pop(key) for key in ("kernel", "quantity", "method")} | dict(config) | value
@@ -93,13 +94,13 @@ class Point(Record):
 
 @dataclass(frozen=True)
 class Difference(Record):
-    """What differs between the sides other than times.
+    """A difference between the sides other than times.
 
     Attributes
     ----------
-    what : differs.
-    before, after : as text, "" if it is absent.
-    prevents_comparison : times differ for this reason alone: host, network or placement.
+    what : name of the property that differs.
+    before, after : the two values as text, "" if absent.
+    prevents_comparison : whether times differ for this reason alone: host, network or placement.
     """
 
     what: str
@@ -108,7 +109,7 @@ class Difference(Record):
     prevents_comparison: bool = False
 
     def shortened(self) -> tuple[str, str]:
-        """Both texts for people; of long ones the part in which they differ."""
+        """Return both texts for people; for long texts, the part in which they differ."""
         pairs = enumerate(zip(self.before, self.after, strict=False))
         alike = next((k for k, (one, other) in pairs if one != other), 0)
         start = max(alike - _MAX_CHARACTERS // 2, 0)
@@ -124,17 +125,17 @@ def _part(text: str, start: int) -> str:
 
 @dataclass(frozen=True)
 class RunComparison(Record):
-    """What changed between two runs.
+    """The changes between two runs.
 
     Attributes
     ----------
     level : share of false discoveries among the points that are called changed.
-    min_effect : a smaller change counts as none, as a fraction.
-    geometric_mean : of the ratios.
+    min_effect : minimum effect, as a fraction: a smaller change is ignored.
+    geometric_mean : geometric mean of the ratios.
     only_before, only_after : points that one side lacks.
     before, after : names of the two sides.
     changes : one for each point of both sides.
-    differences : other than times.
+    differences : differences other than times.
     notes : warnings.
     """
 
@@ -156,14 +157,14 @@ class RunComparison(Record):
         return sum(change.verdict == verdict for change in self.changes)
 
     def slower_first(self) -> list[Change]:
-        """Return the slower points, the inconclusive, the faster and the same ones, each the largest change
-        first."""
+        """Return the slower points, then the inconclusive, the faster and the same ones, each group with the
+        largest change first."""
         order = (SLOWER, INCONCLUSIVE, FASTER, SAME)
         return sorted(self.changes, key=lambda change: (order.index(change.verdict), -change.distance))
 
 
 def load_run_comparison(path: str | Path) -> RunComparison:
-    """Raises InputError for a file that is none."""
+    """Read a comparison of runs; raise InputError if the file is not one."""
     return run_comparison_from_json(
         files.read_json(path, "comparison of runs", SCHEMA), f"the comparison {path}"
     )

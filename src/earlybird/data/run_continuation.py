@@ -26,12 +26,12 @@ _OF_FILES = re.compile(
 
 
 def is_tuning(setting: str) -> bool:
-    """Tell whether `NAME=VALUE` can only change how messages are sent."""
+    """Return whether `NAME=VALUE` can only change how messages are sent."""
     return bool(_TUNING.fullmatch(setting)) and not _OF_FILES.search(setting)
 
 
 def resume_command(run: Run) -> str:
-    """Return the command that continues `run`, with all that its folder does not choose."""
+    """Return the command that continues `run`, with all options that its folder does not determine."""
     command, folder = ["measure" if _is_measured(run) else "replay"], run.path
     if paper := _settings(run).get("reproduce"):
         # Of a paper's folder, which has one for each MPI, with those of the steps.
@@ -40,7 +40,7 @@ def resume_command(run: Run) -> str:
 
 
 def stated_again(run: Run) -> list[str]:
-    """Return the arguments that state what the folder of `run` does not choose."""
+    """Return the arguments that state the options that the folder of `run` does not determine."""
     settings = _settings(run)
     mpi = settings.get("mpi")
     mpis = [name for name in (mpi if isinstance(mpi, list) else [mpi]) if isinstance(name, str)]

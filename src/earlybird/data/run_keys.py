@@ -46,12 +46,12 @@ Grid = (
 
 
 class Cache(TypedDict, total=False):
-    """One level of caches of a machine.
+    """A level of the caches of a machine.
 
     Attributes
     ----------
     level : 1 for L1.
-    size_bytes : of one cache.
+    size_bytes : size of one cache.
     shared_by_cpus : the CPUs that share it, as the kernel lists them.
     """
 
@@ -65,13 +65,13 @@ class Machine(TypedDict, total=False):
 
     Attributes
     ----------
-    host : name.
-    cpu_model, architecture : as the kernel names them.
-    cores, cores_per_socket, sockets, hardware_threads : those that the command may use.
-    caches : of one core.
-    memory_bytes : of the machine.
+    host : name of the host.
+    cpu_model, architecture : names that the kernel reports.
+    cores, cores_per_socket, sockets, hardware_threads : numbers that the command may use.
+    caches : caches of one core.
+    memory_bytes : memory of the machine.
     kernel : name and version of the operating system.
-    governor : of the frequency of cores, or `unknown`.
+    governor : governor of the frequency of cores, or `unknown`.
     virtualized : whether it is a virtual machine.
     load : mean of a minute, or of 1, 5 and 15 minutes.
     """
@@ -96,12 +96,12 @@ class EffortKeys(TypedDict, total=False):
 
     Attributes
     ----------
-    launches : how often each group of points is launched.
-    paper : the stop rule of the papers instead of intervals.
-    seed : of the order of points and of noise.
-    time_limit_s : after which a launch is ended.
-    stall_limit_s : after which a launch without new samples is ended.
-    min_iterations : of each point.
+    launches : number of launches of each group of points.
+    paper : whether the stop rule of the papers is used instead of intervals.
+    seed : seed of the order of points and of noise.
+    time_limit_s : time after which a launch is ended.
+    stall_limit_s : time after which a launch without new samples is ended.
+    min_iterations : smallest number of iterations of each point.
     target : half-width of the interval at which a point is complete, over its median.
     budget_s : time for all suites together.
     """
@@ -117,27 +117,27 @@ class EffortKeys(TypedDict, total=False):
 
 
 class Settings(TypedDict, total=False):
-    """The options that a run was started with; those of a suite have further keys.
+    """The options that a run was started with; the settings of a suite have further keys.
 
     Attributes
     ----------
-    suites : what is measured.
+    suites : names of the measured suites.
     mpi : the MPI, or several MPIs or settings of one.
-    launcher : how ranks are started, as `--launcher`.
-    hosts, agent : as `--hosts` and `--agent`.
+    launcher : the launcher of the ranks, as `--launcher`.
+    hosts, agent : hosts and agent, as `--hosts` and `--agent`.
     network : the links of a virtual cluster or the simulated machine.
-    nodes : of the virtual cluster.
+    nodes : number of nodes of the virtual cluster.
     against : the folder of the run that this one repeats.
     layout_text : the layout of a replay as it was given.
     profile : the profiles that a replay is compared with.
     stages : the messages of each exchange of a replay that follow each other.
-    threads : per rank.
-    thread_counts : those to compare, as `--threads` of `msgrate`.
-    quick : fewer points and less time.
+    threads : number of threads per rank.
+    thread_counts : numbers of threads to compare, as `--threads` of `msgrate`.
+    quick : whether fewer points are measured in less time.
     empty : whether the messages are also replayed without data.
-    imported : whether another benchmark measured.
+    imported : whether the times come from another benchmark.
     without_dead_nodes : whether nodes that do not answer are left out.
-    map_by : as `--map-by`.
+    map_by : mapping, as `--map-by`.
     reproduce, step : the paper whose figures are measured, and the step of it.
     mpis : the MPIs to measure.
     budget_s : time for the figures of a paper.
@@ -170,7 +170,7 @@ class Settings(TypedDict, total=False):
 
 
 class Header(TypedDict, total=False):
-    """The object in `run.json`.
+    """The JSON object in `run.json`.
 
     Attributes
     ----------
@@ -178,9 +178,9 @@ class Header(TypedDict, total=False):
     started : date and time in ISO 8601.
     machine : the host on which the command ran.
     command : the command and its arguments.
-    seed : of the order of points.
-    earlybird : version that measured.
-    settings : required by `--resume` and `--against`.
+    seed : seed of the order of points.
+    earlybird : version of earlybird that measured.
+    settings : settings of the run, required by `--resume` and `--against`.
     """
 
     id: str
@@ -209,17 +209,17 @@ class Clock(TypedDict, total=False):
 
 
 class Place(TypedDict, total=False):
-    """Where a rank ran, observed after MPI_Init.
+    """The place where a rank ran, observed after MPI_Init.
 
     Attributes
     ----------
-    rank : in MPI_COMM_WORLD.
-    host : under `srun` by the name that Slurm has for it.
-    cpus : those that the rank may use.
-    sockets : of these CPUs.
-    node : numbers hosts in order of appearance.
-    socket : null when the CPUs span several.
-    threads : with several threads per rank, the CPUs that each may use.
+    rank : rank in MPI_COMM_WORLD.
+    host : name of the host; under `srun` the name that Slurm has for it.
+    cpus : CPUs that the rank may use.
+    sockets : sockets of these CPUs.
+    node : number of the host, in order of appearance.
+    socket : number of the socket; null when the CPUs span several.
+    threads : CPUs that each thread may use, with several threads per rank.
     """
 
     rank: Whole
@@ -232,42 +232,43 @@ class Place(TypedDict, total=False):
 
 
 class Launch(TypedDict, total=False):
-    """A launch, also one that failed.
+    """A launch, whether it succeeded or failed.
 
     Attributes
     ----------
-    id : as `launch` of samples.
+    id : the text in `launch` of samples.
     kernel : the measuring program.
     started : date and time in ISO 8601.
-    flavour, version : of the MPI.
-    launcher : how the ranks were started.
-    layout, binding : as requested.
-    command_line : of the launcher.
+    flavour, version : flavour and version of the MPI.
+    launcher : the launcher of the ranks.
+    layout, binding : layout and binding as requested.
+    command_line : command line of the launcher.
     environment : variables that begin with `MPIR_ MPICH_ OMPI_ PMIX_ PRTE_ I_MPI_ UCX_ FI_ HYDRA_ SLURM_ OMP_
         EARLYBIRD_`, and those that `--env` names for any side of the run; null: not set.
     set_by_launcher : the variables of `environment` that earlybird set, as opposed to the user.
     control_variables : integer MPI_T variables whose names contain eager, rendezvous or threshold.
     settings : `collective`: for each method, the control variables written before its communicator was
         created (`communicator`) and before its calls (`call`).
-    library_version, mpi_standard : as the MPI reports them.
-    thread_level : that MPI_Init_thread provided: `single`, `funneled`, `serialized` or `multiple`.
+    library_version, mpi_standard : texts that the MPI reports.
+    thread_level : thread level that MPI_Init_thread provided: `single`, `funneled`, `serialized` or
+        `multiple`.
     threads_per_rank : the value of `--threads`, 1 if absent.
     transport : `intra-node` when all ranks were on one host, `inter-node` otherwise, `unknown` when the
         launch ended before it reported its placement.
-    clock : with which it measured.
+    clock : the clock with which it measured.
     oversubscribed : whether a node had more rank threads than usable cores.
     placement : where each rank ran.
     network, link, link_at_start : virtual cluster: a description of its links, their measurements before this
-        session, and those from when the cluster started.
+        session, and their measurements when the cluster started.
     node_received_bytes : virtual cluster: bytes that each node received over its link during the launch; null
         when the link was lost.
-    tool, hidden, file, sha256, datatype : `import`: the benchmark and its version, what its text does not
-        show, the file and its digest, the MPI datatype that it printed.
-    statistic : `import` of earlier versions: as that of samples.
+    tool, hidden, file, sha256, datatype : `import`: the benchmark and its version, the values that its text
+        does not show, the file and its digest, the MPI datatype that it printed.
+    statistic : `import` of earlier versions: statistic as in samples.
     srun : the arguments of `--srun`.
-    cause : of a failure; absent on success.
-    exit : status of the launch.
-    duration_s : of the launch.
+    cause : cause of a failure; absent on success.
+    exit : exit status of the launch.
+    duration_s : duration of the launch.
     """
 
     id: Text
@@ -308,7 +309,7 @@ class Launch(TypedDict, total=False):
 
 
 class Config(TypedDict, total=False):
-    """What identifies a point: keys by which points are ordered, grouped and drawn."""
+    """The values that identify a point: keys by which points are ordered, grouped and drawn."""
 
     mpi: str
     level: str
@@ -332,7 +333,8 @@ class Config(TypedDict, total=False):
 
 
 class _OwnConfig(Config, total=False):
-    """Of the kernels that `measure` runs; those of imports may have the same keys with other values."""
+    """The keys of the kernels that `measure` runs; the kernels of imports may have the same keys with other
+    values."""
 
     threads: Ranks | None
     compute_s_per_byte: Amount
@@ -354,7 +356,7 @@ class _OwnConfig(Config, total=False):
 
 
 def _requiring(*keys: str) -> Any:
-    """`_OwnConfig` with these keys, which have a value."""
+    """Return a type like `_OwnConfig` in which these keys are required and not None."""
     if unknown := set(keys) - get_type_hints(_OwnConfig).keys():
         raise ValueError(f"required keys of a point without a type in _OwnConfig: {unknown}")
     required: Any = Required
@@ -375,7 +377,8 @@ _CONFIGS = {name: _requiring(*kernel.requires) for name, kernel in KERNELS.items
 
 
 def config_types(record: Any) -> Any:
-    """The keys of the `config` of a record that has a `kernel`, with those that its figures are made of."""
+    """Return the keys of the `config` of a record that has a `kernel`, with the keys from which its figures
+    are computed."""
     return _CONFIGS.get(record.kernel, Config)
 
 
@@ -383,7 +386,8 @@ CONFIG_TYPES = {"config": config_types}
 
 
 class SampleKeys(TypedDict, total=False):
-    """Further keys of a sample that figures are made of; lists of numbers are checked where they are read.
+    """Further keys of a sample, from which figures are computed; lists of numbers are checked where they are
+    read.
 
     Attributes
     ----------
@@ -446,13 +450,13 @@ ANY_CONFIG_TYPES = {"config": Config}
 
 
 class Summary(TypedDict, total=False):
-    """What is said of a recording as a whole, in `recording.json`.
+    """The description of a recording as a whole, in `recording.json`.
 
     Attributes
     ----------
-    command : as given to `earlybird record`.
+    command : the command, as given to `earlybird record`.
     started : date and time in ISO 8601.
-    versions : of earlybird and the MPI.
+    versions : versions of earlybird and the MPI.
     host : the node on which it was started, as `machine` of a run.
     """
 
@@ -467,8 +471,8 @@ class Interface(TypedDict, total=False):
 
     Attributes
     ----------
-    mtu, state, rate_mbit, driver : of a network interface, as the kernel shows them.
-    rate : of an InfiniBand port.
+    mtu, state, rate_mbit, driver : properties of a network interface, as the kernel shows them.
+    rate : rate of an InfiniBand port.
     """
 
     mtu: Plain
@@ -479,30 +483,31 @@ class Interface(TypedDict, total=False):
 
 
 class Facts(TypedDict, total=False):
-    """What a node has and allows.
+    """The properties and limits of a node.
 
     Attributes
     ----------
     kernel : version of Linux.
-    hardware_threads : of the node.
-    cores, cpus : that the job may use, one CPU per core.
+    hardware_threads : number of hardware threads of the node.
+    cores, cpus : cores that the job may use, and one CPU of each.
     compute_s, compute_cpu_s : elapsed and CPU time of the reference computation on each of `cpus`.
-    cpu_limit : cores that the control group allows; absent without a limit.
-    governor : of the frequency of cores.
-    numa_nodes : their number.
-    memory_bytes : of the node.
+    cpu_limit : number of cores that the control group allows; absent without a limit.
+    governor : governor of the frequency of cores.
+    numa_nodes : number of NUMA nodes.
+    memory_bytes : memory of the node.
     transparent_huge_pages : the setting of the kernel.
     shm_bytes : size of /dev/shm.
     ptrace_scope : the setting of the kernel.
     smt : `on` or `off`.
-    interfaces : by name.
-    load : the mean of a minute.
-    load_of_others : processes that ran or waited for a core before and after the messages, without the rank.
-    stolen_share : of CPU time, by the hypervisor.
-    mpi_version, mpi_file : of the MPI library that is loaded.
+    interfaces : interfaces by name.
+    load : mean load of a minute.
+    load_of_others : number of processes that ran or waited for a core before and after the messages, without
+        the rank.
+    stolen_share : share of CPU time taken by the hypervisor.
+    mpi_version, mpi_file : version and file of the MPI library that is loaded.
     settings : variables of the environment that concern the MPI.
-    device : that carried the messages.
-    huge_pages : the number reserved.
+    device : the device that carried the messages.
+    huge_pages : number of reserved huge pages.
     single_copy : whether a process may copy from the memory of another one.
     """
 
@@ -545,14 +550,15 @@ def check_launch(launch: dict[str, Any], where: str) -> None:
 
 
 def check_summary(facts: dict[str, Any], where: str) -> None:
-    """Raise InputError naming such a key of what is said of a recording as a whole."""
+    """Raise InputError naming the first key of the description of a recording that has another type or is out
+    of range."""
     check_keys(facts, Summary, where, "give a folder that `earlybird record` wrote")
     check_date(facts.get("started"), where)
 
 
 def check_date(text: str | None, where: str) -> None:
-    """Raise InputError for a date of the calendar that no clock in another time zone shows; other text is
-    shown as it is."""
+    """Raise InputError for a calendar date that no clock in another time zone shows; other text is accepted
+    unchanged."""
     try:
         datetime.fromisoformat(text or "").astimezone(UTC)
     except ValueError:

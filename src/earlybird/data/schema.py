@@ -44,13 +44,13 @@ _FORMS: dict[str, str] = {}
 
 
 def form(pattern: str, allowed: str) -> msgspec.Meta:
-    """Restrict a text to the form `pattern`; errors ask for `allowed`."""
+    """Return metadata that restrict a text to the form `pattern`; errors ask for `allowed`."""
     _FORMS[pattern] = allowed
     return msgspec.Meta(pattern=pattern)
 
 
 def allowed_form(pattern: str) -> str:
-    """Return what a text of the form `pattern` is, as errors ask for it."""
+    """Return the description of a text of the form `pattern` that errors ask for."""
     return _FORMS[pattern]
 
 
@@ -71,11 +71,11 @@ class Estimate(NamedTuple):
 
     @classmethod
     def exact(cls, value: float) -> "Estimate":
-        """A value without an interval."""
+        """Return a value without an interval."""
         return cls(value, value, value)
 
     def inverse(self) -> "Estimate":
-        """The estimate of 1/x."""
+        """Return the estimate of 1/x."""
         return Estimate(1 / self.value, 1 / self.high, 1 / self.low)
 
 
@@ -87,7 +87,7 @@ _MAX_CHARACTERS = 60  # of a given value in an error
 
 
 class Record:
-    """Base of the dataclasses that describe a JSON object, with a field for each key.
+    """The base of the dataclasses that describe a JSON object, with a field for each key.
 
     Unknown keys are kept in the field that `unknown_keys` names; a record without it refuses them. `schema`
     names the format if the record is a whole file. `__post_init__` raises ValueError for what types do not
@@ -104,7 +104,8 @@ class Record:
     given_elsewhere: ClassVar[tuple[str, ...]] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object; without values that are None by default, and without empty ones of OMIT_EMPTY."""
+        """Return the JSON object, without values that are None by default and without empty ones of
+        OMIT_EMPTY."""
         value: dict[str, Any] = {"schema": self.schema} if self.schema else {}
         for one in fields(self):  # type: ignore[arg-type]  # its subclasses are dataclasses
             if one.name in self.given_elsewhere:
@@ -129,7 +130,7 @@ _UNITS = ("_bytes_per_s", "_per_s", "_s")
 
 
 def estimate_keys(name: str) -> tuple[str, str, str]:
-    """The keys of an estimate: its value, and the ends of its interval, with the unit at the end."""
+    """Return the keys of an estimate: its value, and the ends of its interval, with the unit at the end."""
     unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
     stem = name.removesuffix(unit)
     return name, f"{stem}_low{unit}", f"{stem}_high{unit}"
@@ -146,8 +147,8 @@ def _plain(item: Any) -> Any:
 
 
 def decode(value: Any, kind: type[Kind], where: str, remedy: str = "") -> Kind:
-    """The record of a JSON value, of any version; InputError names `where`, the path in it, the value given
-    and the values allowed, then `remedy`."""
+    """Return the record of a JSON value of any version; raise an InputError that names `where`, the path in
+    it, the value given and the values allowed, then `remedy`."""
     if kind.schema and isinstance(value, Mapping) and value.get("schema") != kind.schema:
         raise InputError(
             f"{where} has the schema {value.get('schema')!r}; this version reads {kind.schema!r}"
@@ -163,8 +164,8 @@ def decode(value: Any, kind: type[Kind], where: str, remedy: str = "") -> Kind:
 
 
 def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
-    """Raise the error of `decode` unless `value` has the types of `kind`, a TypedDict, whose other keys are
-    free."""
+    """Raise the error of `decode` unless `value` has the types of `kind`, a TypedDict; other keys are
+    allowed."""
     try:
         _convert(value, kind)
     except (msgspec.ValidationError, ValueError) as error:
@@ -172,7 +173,8 @@ def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
 
 
 def require_not_negative(record: Any, *names: str) -> None:
-    """ValueError if an array of these names, or one of a dictionary of arrays, has a negative number."""
+    """Raise ValueError if an array of these names, or an array in a dictionary of arrays, has a negative
+    number."""
     for name in names:
         value = getattr(record, name)
         arrays = (
@@ -186,13 +188,13 @@ def require_not_negative(record: Any, *names: str) -> None:
 
 
 def require_one_of(name: str, given: Any, allowed: Iterable[str]) -> None:
-    """ValueError unless `given` is allowed."""
+    """Raise ValueError unless `given` is allowed."""
     if given not in allowed:
         raise ValueError(f"{name} is {given!r}; give one of {', '.join(allowed)}")
 
 
 def require_ascending(starts: Sequence[int]) -> None:
-    """ValueError unless `min_bytes` of protocols begins at 0 and ascends."""
+    """Raise ValueError unless `min_bytes` of protocols begins at 0 and ascends."""
     if list(starts) != sorted({0, *starts}):
         raise ValueError(f"min_bytes is {list(starts)}; it must begin at 0 and ascend")
 
@@ -205,7 +207,7 @@ def _convert(value: Any, kind: Any) -> Any:
 
 
 def _require_limits(record: Record, where: str = "") -> None:
-    """ValueError with the name of the first number that is beyond what its unit allows."""
+    """Raise ValueError with the name of the first number that exceeds the limit of its unit."""
     kind = type(record)
     for name, types in kind.key_types.items():
         place = where if name == kind.unknown_keys else f"{where}{name}."
@@ -226,7 +228,8 @@ def _require_limits(record: Record, where: str = "") -> None:
 
 
 def _require_limits_of_keys(mapping: Mapping[Any, Any], where: str) -> None:
-    """The same of the numbers in an object that is no record, and in the objects inside it."""
+    """Raise ValueError for a number that exceeds the limit of its unit in an object that is not a record, or
+    in the objects inside it."""
     for key, item in mapping.items():
         if isinstance(item, int | float):
             if (limit := _limit(str(key))) is not None:
@@ -246,7 +249,7 @@ def _require_at_most(most: float, unit: str, value: Any, place: str) -> None:
 
 
 def _limit(name: str) -> tuple[float, str] | None:
-    """The largest number of a key, and its unit, by the end of its name; None if no end is known."""
+    """Return the largest number of a key, and its unit, by the end of its name; None if there is no limit."""
     return next((_MAX[end] for end in _MAX if name.endswith(end)), None)
 
 
@@ -262,14 +265,14 @@ def _require_key_types(value: dict[str, Any], kind: Any, where: str) -> None:
 
 @cache
 def _limits(kind: type[Record]) -> tuple[dict[str, tuple[float, str]], list[str]]:
-    """The fields of a record whose names end in a unit, and those that hold records."""
+    """Return the fields of a record whose names end in a unit, and the fields that contain records."""
     types = _types(kind)  # type: ignore[arg-type]
     limited = {name: limit for name in types if (limit := _limit(name)) is not None}
     return limited, [name for name, inner in types.items() if inner not in (None, Estimate)]
 
 
 def _largest(value: Any) -> float:
-    """The number of largest magnitude, 0 of none."""
+    """Return the number of largest magnitude; 0 if there are no numbers."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple) and not isinstance(value, Estimate):
@@ -301,7 +304,8 @@ def _array(kind: type, value: Any) -> np.ndarray:
 
 
 def _prepared(value: Any, kind: Any) -> Any:
-    """`value` with the current names of keys, and with unknown keys in `extra`, in every record of `kind`."""
+    """Return `value` with the current names of keys, and with unknown keys in `extra`, in every record of
+    `kind`."""
     if _is_record(kind):
         return _prepared_record(value, kind) if isinstance(value, dict) else value
     inner = next(one for one in get_args(kind) if _holds_records(one))
@@ -333,7 +337,7 @@ def _prepared_record(value: dict[str, Any], kind: type[Record]) -> dict[str, Any
 
 
 def _interval_key(name: str) -> str:
-    """The key that held both ends of the interval in the first version."""
+    """Return the key that held both ends of the interval in the first version."""
     return estimate_keys(name)[1].replace("_low", "_interval")
 
 
@@ -346,12 +350,12 @@ def _join_estimate(value: dict[str, Any], name: str, interval: str) -> None:
 
 
 class _Ends(list[Any]):
-    """An estimate as a list, whose places have their own keys in a file."""
+    """An estimate as a list whose elements have their own keys in a file."""
 
 
 @cache
 def _types(kind: type[Record]) -> dict[str, Any]:
-    """The type of each field that holds records or is an estimate, None of the others."""
+    """Return the type of each field that contains records or is an estimate; None for the others."""
     hints = get_type_hints(kind)
     types = {one.name: _composed(hints[one.name]) for one in fields(kind)}  # type: ignore[arg-type]
     return types
@@ -372,8 +376,8 @@ def _holds_records(kind: Any) -> bool:
 def _explain(message: str, value: Any, kind: Any) -> str:
     """Explain the message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the value.
 
-    Its errors have nothing but this sentence: no path, type or limit as an attribute. So the sentence is
-    taken apart, here alone.
+    Its errors have no path, type or limit as an attribute, only this sentence. So the sentence is parsed,
+    only here.
     """
     reason, _, path = message.partition(" - at ")
     names, given = "", value
@@ -408,7 +412,7 @@ def _explain(message: str, value: Any, kind: Any) -> str:
 
 
 def _culprit(mapping: dict[str, Any], fails: Callable[[], bool]) -> str:
-    """The first key of `mapping` that alone `fails` as all keys do together."""
+    """Return the first key of `mapping` that alone makes `fails` true."""
     items = dict(mapping)
     try:
         for key, item in items.items():

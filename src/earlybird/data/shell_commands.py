@@ -20,8 +20,8 @@ def command_text(arguments: Iterable[str]) -> str:
 def quoted(argument: str) -> str:
     """Return `argument` as one argument of a shell's command line.
 
-    Characters that are not shown as they are (see `plain_text`), or that stdout or stderr cannot encode, are
-    written as octal numbers, and so are backquotes, between which sentences have commands.
+    Characters that are not displayed literally (see `plain_text`), or that stdout or stderr cannot encode,
+    are written as octal numbers, and so are backquotes, which enclose commands in sentences.
     """
     if _NEEDS_NO_QUOTES.fullmatch(argument):
         return argument
@@ -36,7 +36,7 @@ def posix_quoted(argument: str) -> str:
 
 
 def path_argument(path: str | Path) -> str:
-    """Return a path as one argument of a shell's command line, which is no option."""
+    """Return a path as one argument of a shell's command line that cannot be taken for an option."""
     return quoted(no_option(path))
 
 
@@ -59,7 +59,7 @@ def _in_dollar_quotes(character: str) -> str:
 
 
 def _is_shown(text: str) -> bool:
-    """Tell whether `text` arrives as it is where a command is printed."""
+    """Return whether `text` is displayed unchanged where a command is printed."""
     return (
         plain_line(text) == text
         and "`" not in text

@@ -22,13 +22,13 @@ SCHEMA = "earlybird.simulated-machine/1"
 
 @dataclass(frozen=True)
 class LevelCost(Record):
-    """One message of a level with no other message in flight.
+    """The cost of one message of a level with no other message in flight.
 
     Attributes
     ----------
-    latency_s : from the call of the sender to the return of the receiver for the smallest message, both
+    latency_s : time from the call of the sender to the return of the receiver for the smallest message, both
         overheads included: half the round trip of a ping-pong.
-    bandwidth_bytes_per_s : that of a large message.
+    bandwidth_bytes_per_s : bandwidth of a large message.
     """
 
     latency_s: Positive
@@ -58,20 +58,21 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class SimulatedMachine(Record):
-    """`nodes` identical nodes, each with `sockets` of `cores`.
+    """A machine of `nodes` identical nodes, each with `sockets` of `cores`.
 
     Attributes
     ----------
-    socket_bandwidth_bytes_per_s : shared by all messages that start or end in one socket.
-    sockets_bandwidth_bytes_per_s : shared by all messages between sockets of a node in one direction, to
-        higher or to lower numbers.
-    nic_bandwidth_bytes_per_s : shared by all messages that leave a node; the same for those that enter it.
+    socket_bandwidth_bytes_per_s : bandwidth shared by all messages that start or end in one socket.
+    sockets_bandwidth_bytes_per_s : bandwidth shared by all messages between sockets of a node in one
+        direction, to higher or to lower numbers.
+    nic_bandwidth_bytes_per_s : bandwidth shared by all messages that leave a node; the same for the messages
+        that enter it.
     send_overhead_s, receive_overhead_s : time that a message occupies its sender and its receiver.
-    eager_bytes : a larger message starts only after its receive is posted.
-    fat_tree, dragonfly : the network between the nodes; without either one switch that limits nothing.
-    sources : where these numbers come from.
-    nodes, sockets, cores : nodes, sockets of a node, cores of a socket.
-    levels : cost of one message: `intra_socket`, `inter_socket`, `inter_node`.
+    eager_bytes : a message larger than this starts only after its receive is posted.
+    fat_tree, dragonfly : the network between the nodes; without either, one switch without limits.
+    sources : sources of these numbers.
+    nodes, sockets, cores : numbers of nodes, of sockets of a node, and of cores of a socket.
+    levels : costs of one message: `intra_socket`, `inter_socket`, `inter_node`.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -128,7 +129,7 @@ class SimulatedMachine(Record):
         return self.send_overhead_s + self.receive_overhead_s
 
     def check(self, layout: Layout) -> None:
-        """InputError if the layout needs more nodes, sockets or cores."""
+        """Raise InputError if the layout needs more nodes, sockets or cores."""
         sockets = int(layout.socket.max()) + 1
         _, ranks = np.unique(layout.node.astype(np.int64) * sockets + layout.socket, return_counts=True)
         for needed, there, what in (
@@ -143,13 +144,14 @@ class SimulatedMachine(Record):
                 )
 
     def describe(self) -> str:
-        """A description that is unique to the machine's numbers."""
+        """Return a description that is unique to the machine's numbers."""
         text = json.dumps(self.to_json() | {"sources": None}, sort_keys=True)
         return f"simulated {self.shape}, machine {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def parse_simulated_machine(text: str) -> SimulatedMachine:
-    """`2x2x64` (nodes x sockets x cores per socket) with the default costs, or the path of a JSON file."""
+    """Parse `2x2x64` (nodes x sockets x cores per socket) with the default costs, or read the JSON file at a
+    path."""
     match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
     if match:
         shape = dict(zip(("nodes", "sockets", "cores"), map(int, match.groups()), strict=True))
@@ -163,7 +165,7 @@ def parse_simulated_machine(text: str) -> SimulatedMachine:
 
 
 def load_simulated_machine(path: str | Path) -> SimulatedMachine:
-    """The machine of a file; missing values are those of `NODESxSOCKETSxCORES`."""
+    """Read a machine from a file; missing values are the values of `NODESxSOCKETSxCORES`."""
     # The defaults' sources do not apply to given numbers.
     value = {"sources": {}} | files.read_json(path, "simulated machine", SCHEMA)
     if isinstance(given := value.get("levels"), dict):

@@ -9,7 +9,8 @@ MAX_LINKS = 10**6
 
 
 class Link(NamedTuple):
-    """A link between two switches; each direction has the whole bandwidth, in bytes/s, or that of a NIC."""
+    """A link between two switches; each direction has the whole bandwidth, in bytes/s, by default the
+    bandwidth of a NIC."""
 
     name: str
     bandwidth_bytes_per_s: float | None
@@ -24,16 +25,17 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class FatTree(Record):
-    """Two levels of switches: every leaf switch has one link to each of the spine switches.
+    """A network with two levels of switches: every leaf switch has one link to each of the spine switches.
 
     Attributes
     ----------
     nodes_per_leaf : divides `nodes`; consecutive nodes have the same leaf switch.
-    uplinks_per_leaf : each leaf switch has one link to each of so many spine switches. A message to node d
-        goes over spine switch d modulo this number (D-mod-k). As many as `nodes_per_leaf` give full
-        bisection, half as many a network tapered 2:1.
-    bandwidth_bytes_per_s : of each direction of an uplink; default that of a node's NIC.
-    hop_latency_s : added for each link between switches.
+    uplinks_per_leaf : number of spine switches; each leaf switch has one link to each of them. A message to
+        node d goes over spine switch d modulo this number (D-mod-k). As many uplinks as `nodes_per_leaf` give
+        full bisection, half as many a network tapered 2:1.
+    bandwidth_bytes_per_s : bandwidth of each direction of an uplink; by default the bandwidth of a node's
+        NIC.
+    hop_latency_s : latency added for each link between switches.
     """
 
     nodes_per_leaf: Ranks
@@ -42,7 +44,7 @@ class FatTree(Record):
     hop_latency_s: NotNegative = 0.0
 
     def check(self, nodes: int) -> None:
-        """ValueError unless the leaf switches hold `nodes`."""
+        """Raise ValueError unless `nodes_per_leaf` divides `nodes` and the number of links is allowed."""
         if nodes % self.nodes_per_leaf:
             raise ValueError(
                 f"the fat tree has {self.nodes_per_leaf} nodes per leaf switch, which does not divide the "
@@ -58,7 +60,7 @@ class FatTree(Record):
         ]
 
     def route(self, src: int, dst: int) -> list[Hop]:
-        """The links between switches from node `src` to node `dst`."""
+        """Return the links between switches from node `src` to node `dst`."""
         first, last = src // self.nodes_per_leaf, dst // self.nodes_per_leaf
         spine = dst % self.uplinks_per_leaf
         if first == last:
@@ -71,18 +73,18 @@ class FatTree(Record):
 
 @dataclass(frozen=True)
 class Dragonfly(Record):
-    """Groups of routers: the routers of a group are linked all to all, and so are the groups.
+    """A network of groups of routers: the routers of a group are linked all to all, and so are the groups.
 
     Attributes
     ----------
-    groups, routers_per_group, nodes_per_router : their product is the number of nodes; consecutive nodes have
-        the same router, consecutive routers the same group.
-    links_between_groups : parallel links of each pair of groups, dealt to the routers of a group in turn. A
-        message to node d takes link d modulo this number, with at most one local link before and one after
-        it: a minimal route.
-    local_bandwidth_bytes_per_s, global_bandwidth_bytes_per_s : of each direction of a link within and between
-        groups; default that of a node's NIC.
-    hop_latency_s : added for each link between routers.
+    groups, routers_per_group, nodes_per_router : numbers whose product is the number of nodes; consecutive
+        nodes have the same router, consecutive routers the same group.
+    links_between_groups : number of parallel links of each pair of groups, dealt to the routers of a group in
+        turn. A message to node d takes link d modulo this number, with at most one local link before and one
+        after it: a minimal route.
+    local_bandwidth_bytes_per_s, global_bandwidth_bytes_per_s : bandwidth of each direction of a link within
+        and between groups; by default the bandwidth of a node's NIC.
+    hop_latency_s : latency added for each link between routers.
     """
 
     groups: Ranks
@@ -94,7 +96,8 @@ class Dragonfly(Record):
     hop_latency_s: NotNegative = 0.0
 
     def check(self, nodes: int) -> None:
-        """ValueError unless the routers hold `nodes`."""
+        """Raise ValueError unless the routers have exactly `nodes` nodes and the number of links is
+        allowed."""
         product = self.groups * self.routers_per_group * self.nodes_per_router
         if product != nodes:
             raise ValueError(
@@ -118,7 +121,7 @@ class Dragonfly(Record):
         ]  # fmt: skip
 
     def route(self, src: int, dst: int) -> list[Hop]:
-        """The links between routers from node `src` to node `dst`."""
+        """Return the links between routers from node `src` to node `dst`."""
         (first, start), (last, end) = self._router(src), self._router(dst)
         if first == last:
             return self._within(first, start, end)
@@ -130,11 +133,11 @@ class Dragonfly(Record):
         ]
 
     def _router(self, node: int) -> tuple[int, int]:
-        """The group of a node, and its router in the group."""
+        """Return the group of a node, and its router in the group."""
         return divmod(node // self.nodes_per_router, self.routers_per_group)
 
     def _gateway(self, group: int, other: int, number: int) -> int:
-        """The router of `group` that holds a link to the `other` group."""
+        """Return the router of `group` that has a link to the `other` group."""
         port = (other - group - 1) % self.groups * self.links_between_groups + number
         return port % self.routers_per_group
 

@@ -22,13 +22,13 @@ STATISTICS: Mapping[str, str] = {
 def statistic_of(
     statistic: Statistic | None, iterations: int, quantity: str, launch: Mapping[str, Any]
 ) -> Statistic | None:
-    """Find the statistic of a sample; None if its times are those of single iterations.
+    """Return the statistic of a sample; None if its times are times of single iterations.
 
     Parameters
     ----------
-    statistic : what the sample says.
-    launch : its launch: earlier versions stored one statistic there for all samples of an import, also for
-        completions, which are the slowest rank's means in the texts of OSU and IMB.
+    statistic : statistic that the sample states.
+    launch : launch of the sample: earlier versions stored one statistic there for all samples of an import,
+        also for completions, which are the slowest rank's means in the texts of OSU and IMB.
     """
     of_launch = launch.get("statistic")
     if statistic is not None or iterations > 1 or of_launch not in (MEAN, MEDIAN):
@@ -40,9 +40,10 @@ def statistic_of(
 
 
 def statistics_text(values: Iterable[tuple[str, Statistic | None]]) -> str:
-    """Say what values are, of which quantity if these differ; "" of iterations alone.
+    """Return a text that names the statistics of values, and the quantity of each if these differ; "" for
+    iterations alone.
 
-    `values` are a quantity and what its value is.
+    `values` are pairs of a quantity and the statistic of its value.
     """
     quantities: dict[str, dict[str, None]] = {}
     for quantity, statistic in values:

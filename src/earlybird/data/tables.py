@@ -28,11 +28,10 @@ _CORES_PER_SOCKET = {"ThunderX2": 32, "Kunpeng": 64, "Xeon Gold": 26, "Epyc Rome
 
 
 def load_thune_table(path: str | Path) -> dict[str, Profile]:
-    """CPU name -> Profile from a table laid out as Table I of Thune et al. 2023 (us and GB/s).
+    """Read a table laid out as Table I of Thune et al. 2023 (us and GB/s); return a Profile by CPU name.
 
     BW_max is in the bandwidth table at N = cores per socket if the CPU is one of the paper's, otherwise in
-    the protocol's `extra["bandwidth_max_bytes_per_s"]`. Raises InputError naming a line that
-    cannot be read.
+    the protocol's `extra["bandwidth_max_bytes_per_s"]`. Raise InputError naming a line that cannot be read.
     """
     levels: dict[str, dict[str, Level]] = {}
     for number, row in _rows(path, THUNE_HEADER):
@@ -62,7 +61,7 @@ def load_thune_table(path: str | Path) -> dict[str, Profile]:
 
 
 def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
-    """Ping-pong times with several pairs at once as a pandas table of observations, one row per line.
+    """Read ping-pong times with several pairs at once as a pandas table of observations, one row per line.
 
     The file has the header `level,placement,pairs,bytes,time_s`; time_s is half a round trip.
 

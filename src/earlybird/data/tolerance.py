@@ -23,7 +23,7 @@ LATENCY, BANDWIDTH = "latency", "bandwidth"
 
 
 def growth_text(growth: float) -> str:
-    """0.05 -> `5 %`."""
+    """Return a fraction in percent: 0.05 -> `5 %`."""
     return f"{100 * growth:g} %"
 
 
@@ -33,8 +33,8 @@ class Tolerated(Record):
 
     Attributes
     ----------
-    growth : by which fraction the slowest rank takes longer.
-    factor : of the parameter; null if none up to 1000 times slower does it.
+    growth : fraction by which the slowest rank takes longer.
+    factor : factor of the parameter; null if none up to 1000 times slower does it.
     """
 
     growth: Positive
@@ -44,15 +44,15 @@ class Tolerated(Record):
 
 @dataclass(frozen=True)
 class ToleranceCurve(Record):
-    """The slowest rank's seconds if one parameter of a level is multiplied by a factor.
+    """The time of the slowest rank if one parameter of a level is multiplied by a factor.
 
     Attributes
     ----------
-    value : as it is now, in seconds or bytes/s: of the protocol with the most messages (latency) or bytes
+    value : present value, in seconds or bytes/s: of the protocol with the most messages (latency) or bytes
         (bandwidth, BW(1)) of the level.
     level, parameter : `latency` or `bandwidth` of a level.
     factors, time_s : the time of the slowest rank if the parameter is multiplied by each factor.
-    tolerated : one for each growth.
+    tolerated : one Tolerated for each growth.
     """
 
     level: str
@@ -77,12 +77,12 @@ class ToleranceCurve(Record):
         return f"{self.parameter} {level_phrase(self.level)}"
 
     def value_text(self, factor: float = 1.0) -> str:
-        """The parameter multiplied by `factor`, with its unit."""
+        """Return the parameter multiplied by `factor`, with its unit."""
         text = format_seconds if self.parameter == LATENCY else format_bandwidth
         return text(self.value * factor)
 
     def factor_at(self, growth: float) -> float | None:
-        """Of the tolerated growth; None if it is unknown or not reached."""
+        """Return the factor at the tolerated growth; None if it is unknown or not reached."""
         return next((one.factor for one in self.tolerated if one.growth == growth), None)
 
     def value_at(self, growth: float) -> str:
@@ -90,12 +90,13 @@ class ToleranceCurve(Record):
         return self.value_text(self.factor_at(growth) or 1.0)
 
     def tolerated_text(self, growth: float) -> str:
-        """`2.4 us (2.4x)`; `any` if the growth is not reached."""
+        """Return the tolerated value and factor: `2.4 us (2.4x)`; `any` if the growth is not reached."""
         factor = self.factor_at(growth)
         return "any" if factor is None else f"{self.value_text(factor)} ({factor:.3g}x)"
 
     def slowdown_at(self, growth: float) -> float:
-        """How many times slower the parameter makes communication there; infinite if it is not reached."""
+        """Return how many times slower the parameter makes communication there; infinite if the growth is not
+        reached."""
         factor = self.factor_at(growth)
         if factor is None:
             return float("inf")
@@ -104,12 +105,12 @@ class ToleranceCurve(Record):
 
 @dataclass(frozen=True)
 class Tolerance(Record):
-    """How slow latency and bandwidth may become before an exchange takes longer.
+    """The changes of latency and bandwidth that an exchange tolerates before it takes longer.
 
     Attributes
     ----------
-    time_s : of the slowest rank, now.
-    curves : one for each parameter of a level.
+    time_s : present time of the slowest rank.
+    curves : one ToleranceCurve for each parameter of a level.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -129,21 +130,21 @@ class Tolerance(Record):
         return sorted({one.growth for curve in self.curves for one in curve.tolerated})
 
     def most_critical(self, growth: float) -> ToleranceCurve | None:
-        """The curve whose parameter may become slower by the smallest factor; None if none matters."""
+        """Return the curve whose parameter may become slower by the smallest factor; None if none matters."""
         reached = [curve for curve in self.curves if curve.factor_at(growth) is not None]
         return min(reached, key=lambda curve: curve.slowdown_at(growth), default=None)
 
 
 def tolerance_from_json(value: Mapping[str, Any], where: str = "the tolerance") -> Tolerance:
-    """Build a Tolerance from its JSON object; raises InputError when a part is missing."""
+    """Build a Tolerance from its JSON object; raise InputError if a part is missing."""
     return decode(value, Tolerance, where, "make it again with `earlybird predict --tolerance --json`")
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How much the slowest rank's time grows if a parameter makes communication 1 % slower, in percent.
+    """The growth of the slowest rank's time if a parameter makes communication 1 % slower, in percent.
 
-    Of a latency that is 1 % more, of a bandwidth 1 % more time for each byte.
+    A latency increases by 1 %; for a bandwidth, the time for each byte increases by 1 %.
     """
 
     level: str

@@ -11,7 +11,7 @@ DEFAULT_TOPOLOGY = GRID_5
 
 
 def parse_topology(text: str, option: str) -> str:
-    """A name as in points; InputError if there is no such topology."""
+    """Return the topology name as it is in points; raise InputError if there is no such topology."""
     degree = text.removeprefix(RANDOM_PREFIX)
     neighbours = whole_number(degree) if degree != text else None
     if text in (RING, GRID_5, GRID_9) or neighbours:
@@ -23,10 +23,11 @@ def parse_topology(text: str, option: str) -> str:
 
 
 def num_neighbours(topology: str, ranks: int) -> int:
-    """Destinations of each rank, all different ones, see native/kernels/collectives/parts/topology.hpp.
+    """Return the number of distinct destinations of each rank, see
+    native/kernels/collectives/parts/topology.hpp.
 
-    A periodic grid with one or two rows has the same neighbour on both sides, and counts it once. InputError
-    if `topology` needs more ranks.
+    A periodic grid with one or two rows has the same neighbour on both sides, and counts it once. Raise
+    InputError if `topology` needs more ranks.
     """
     if topology == RING:
         return min(2, ranks - 1)
@@ -45,6 +46,7 @@ def num_neighbours(topology: str, ranks: int) -> int:
 
 
 def rows_and_columns(ranks: int) -> tuple[int, int]:
-    """Of the grid of so many ranks: as square as possible, with as many rows as columns or fewer."""
+    """Return the rows and columns of the grid for a number of ranks: as square as possible, with as many rows
+    as columns or fewer."""
     rows = max(k for k in range(1, math.isqrt(ranks) + 1) if ranks % k == 0)
     return rows, ranks // rows

@@ -92,13 +92,13 @@ def number_or_none(value: Any) -> float | None:
 
 
 def whole_number(text: str) -> int | None:
-    """A number of digits alone, None of other text and of more digits than 64 bits hold, which int() takes
-    time and memory for, or refuses."""
+    """Return the value of a text of digits alone; None for other text and for more digits than 64 bits hold,
+    for which int() takes time and memory, or which it refuses."""
     return int(text.lstrip("0") or "0") if _WHOLE.fullmatch(text) else None
 
 
 def parse_triple(text: str, what: str, example: str = "4x4x2") -> tuple[int, int, int]:
-    """`64x32x16` -> (64, 32, 16), from 1 up; raises InputError naming `what`."""
+    """Parse `64x32x16` -> (64, 32, 16), from 1 up; raise InputError naming `what`."""
     match = _TRIPLE.fullmatch(text.strip())
     sides = tuple(map(int, match.groups())) if match else (0, 0, 0)
     if min(sides) < 1:
@@ -108,12 +108,12 @@ def parse_triple(text: str, what: str, example: str = "4x4x2") -> tuple[int, int
 
 def number_in(text: str) -> float:
     """Return the number in a text; raise ValueError for other text, and for digits of other scripts and with
-    underscores between them, which float() takes."""
+    underscores between them, which float() accepts."""
     return float(require_plain_digits(text))
 
 
 def require_plain_digits(text: str) -> str:
-    """Return the text of a number; raise ValueError for characters that only Python takes in one."""
+    """Return the text of a number; raise ValueError for characters that only Python accepts in a number."""
     if not text.isascii() or "_" in text:
         raise ValueError(f"{text[:_MAX_CHARACTERS]!r} is not a number in ASCII")
     return text
@@ -131,7 +131,7 @@ def _parse(text: str | float, unit: str, what: str, examples: str, most: float =
 
 
 def shortened(text: object) -> str:
-    """The text in quotes as an error shows it, of a long one the beginning."""
+    """Return the text in quotes as an error shows it; for a long text, its beginning."""
     shown = str(text)
     return repr(shown) if len(shown) <= _MAX_CHARACTERS else f"{shown[:_MAX_CHARACTERS]!r}..."
 
@@ -157,7 +157,8 @@ def _value_in(text: str | float, unit: str) -> float | None:
 
 
 def parse_bytes(text: str | float, what: str = "the size") -> int:
-    """`64MiB` -> 67108864. Whole, non-negative bytes; raises InputError naming `what`."""
+    """Parse `64MiB` -> 67108864. The result is a whole, non-negative number of bytes; raise InputError naming
+    `what`."""
     value = _parse(text, "byte", what, "4096, 8kB, 64KiB or 1.5MB")
     # 1.001kB is 1000.9999999999999 in floating point, and meant as 1001.
     if abs(value - round(value)) > 1e-9 * value:
@@ -172,7 +173,7 @@ def parse_bytes(text: str | float, what: str = "the size") -> int:
 def parse_bandwidth(
     text: str | float, what: str = "the bandwidth", examples: str = "25GB/s, 2gbit or 1.2e9"
 ) -> float:
-    """`25GB/s`, `2gbit` or `200mbit` -> bytes per second, above zero."""
+    """Parse `25GB/s`, `2gbit` or `200mbit` -> bytes per second, above zero."""
     is_short = isinstance(text, str) and len(text) <= _LONGEST_QUANTITY
     match = _BIT_RATE.match(str(text)) if is_short else None
     if match:
@@ -188,12 +189,12 @@ def parse_bandwidth(
 
 
 def parse_delay_rate(text: str | float, what: str = "the delay rate") -> float:
-    """`1000us/MB` -> 1e-9 seconds per byte."""
+    """Parse `1000us/MB` -> 1e-9 seconds per byte."""
     return _parse(text, "second/byte", what, "1000us/MB or 1e-9", MAX_S)
 
 
 def parse_frequency(text: str | float, what: str = "the frequency") -> float:
-    """`3.5GHz` -> 3.5e9 Hz, above zero."""
+    """Parse `3.5GHz` -> 3.5e9 Hz, above zero."""
     value = _parse(text, "hertz", what, "3.5GHz or 3.5e9", _MAX_HZ)
     if value < 1:
         raise InputError(
@@ -203,7 +204,7 @@ def parse_frequency(text: str | float, what: str = "the frequency") -> float:
 
 
 def is_plain_number(text: str) -> bool:
-    """Whether it is a number without a unit, where one is needed."""
+    """Return whether the text is a number without a unit, although a unit is required."""
     try:
         number_in(text)
     except ValueError:
@@ -214,12 +215,12 @@ def is_plain_number(text: str) -> bool:
 def parse_duration(
     text: str | float, what: str = "the duration", examples: str = "60s, 2min or 0.5"
 ) -> float:
-    """`60s`, `2min`, `100ms` -> seconds."""
+    """Parse `60s`, `2min`, `100ms` -> seconds."""
     return _parse(text, "second", what, examples, MAX_S)
 
 
 def parse_fraction(text: str | float, what: str = "the fraction") -> float:
-    """`5%`, `5 %`, `0.05` -> 0.05; not negative, below 10."""
+    """Parse `5%`, `5 %`, `0.05` -> 0.05; not negative, below 10."""
     given = str(text) if len(str(text)) <= _LONGEST_QUANTITY else ""
     match = re.fullmatch(r"\s*((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e-?[0-9]+)?)\s*(%?)\s*", given)
     value = float(match[1]) / (100 if match[2] else 1) if match else math.inf
@@ -229,8 +230,8 @@ def parse_fraction(text: str | float, what: str = "the fraction") -> float:
 
 
 def parse_level(text: str | float, what: str, least: float = 0.0) -> float:
-    """The same of a significance level: above 0, at least `least`, below 1. One of less than `_MIN_LEVEL`
-    needs more launches than there are."""
+    """Parse a significance level, as `parse_fraction` does: above 0, at least `least`, below 1. A level below
+    `_MIN_LEVEL` needs more launches than can be made."""
     value = parse_fraction(text, what)
     least = least or _MIN_LEVEL
     if not least <= value < 1:
@@ -241,7 +242,7 @@ def parse_level(text: str | float, what: str, least: float = 0.0) -> float:
 
 
 def format_bytes(size_bytes: float) -> str:
-    """1024 -> `1 KiB`; exact powers stay whole, others get three digits."""
+    """Format a size: 1024 -> `1 KiB`; exact powers stay whole, others get three digits."""
     if size_bytes > MAX_BYTES:  # a product of given numbers, which may be beyond floating point
         return f"{min(size_bytes, 1e300) / (1 << 40):.3g} TiB"
     for factor, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -251,13 +252,14 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def size_argument(size_bytes: int) -> str:
-    """1024 -> `1KiB`, as an option takes it; a size that has no short exact form stays in bytes."""
+    """Format a size as an option takes it: 1024 -> `1KiB`; a size that has no short exact form stays in
+    bytes."""
     short = format_bytes(size_bytes).replace(" ", "")
     return short if "." not in short and parse_bytes(short, "the size") == size_bytes else str(size_bytes)
 
 
 def format_seconds(time_s: float) -> str:
-    """1.5e-6 -> `1.5 us`."""
+    """Format a time: 1.5e-6 -> `1.5 us`."""
     for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if abs(time_s) >= factor:
             return f"{_three_digits(time_s / factor)} {name}"
@@ -265,7 +267,7 @@ def format_seconds(time_s: float) -> str:
 
 
 def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
-    """1.2e10 -> `12 GB/s` (decimal, as the field prints bandwidths)."""
+    """Format a bandwidth: 1.2e10 -> `12 GB/s` (decimal, as usual for bandwidths)."""
     for factor, name in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
         if bandwidth_bytes_per_s >= factor:
             return f"{_three_digits(bandwidth_bytes_per_s / factor)} {name}"
@@ -273,7 +275,7 @@ def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
 
 
 def format_delay_rate(seconds_per_byte: float) -> str:
-    """1e-9 -> `1000 us/MB`."""
+    """Format a rate of delay: 1e-9 -> `1000 us/MB`."""
     return f"{seconds_per_byte * 1e12:.6g} us/MB"
 
 

@@ -18,6 +18,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import COLLECTIVE, PINGPONG
+from earlybird.data.levels import UNKNOWN_MAPPING
 from earlybird.data.statistics import MEAN, SLOWEST_RANK_MEAN, Statistic, statistics_text
 from earlybird.data.units import format_bytes
 from earlybird.interop.line_prefixes import prefix_of
@@ -196,7 +197,7 @@ def collective_config(
     """Return what identifies a collective; the texts do not state how its ranks were mapped. Counts are equal
     in all of these benchmarks."""
     config: dict[str, Any] = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks}
-    config |= {"map_by": "unknown"} | ({"root": root} if operation in ROOTED else {})
+    config |= {"map_by": UNKNOWN_MAPPING} | ({"root": root} if operation in ROOTED else {})
     config |= {"skew": 1} if operation in WITH_COUNTS else {}
     return config | ({"topology": topology} if topology else {})
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from earlybird.data.check import LINK, Check
 from earlybird.data.guidelines import UNDECIDED, VIOLATED, GuidelineChecks
-from earlybird.data.labels import signed_percent
+from earlybird.data.labels import mapped_by, signed_percent
 from earlybird.data.plain_text import plain_line
 from earlybird.data.points import point_texts
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER, Change, Point, RunComparison
@@ -69,7 +69,8 @@ def guidelines_xml(found: GuidelineChecks, *, strict: bool = False) -> str:
     skipped, or fails too if `strict`."""
     suite = ElementTree.Element("testsuite", name=f"guidelines of {found.mpi} in {found.run}")
     for one in found.checks:
-        name = f"{one.text()}, {one.ranks} ranks, {one.layout}, mapped by {one.map_by}"
+        where = f"{one.text()}, {one.ranks} ranks, {one.layout}"
+        name = ", ".join(filter(None, (where, mapped_by(one.map_by))))
         case = ElementTree.SubElement(suite, "testcase", classname=one.kind, name=name)
         case.set("time", f"{one.time_s:.9g}")
         message = _message(one.outcome, one.ratio) + f"; {one.remedy}" * bool(one.remedy)

@@ -210,6 +210,8 @@ def remarks(options: Options, resources: Resources) -> list[str]:
     options, resources = _on_layout(options, resources)
     asked = {parse_method(text).name for text in options.algorithms or () if text not in ALGORITHM_SETS}
     found = _alike(options, resources)
+    if options.statistic == MEAN:
+        found.append("the time, by which speed-ups are computed, is the mean over ranks, not the completion")
     for operation in options.operations or DEFAULT_OPERATIONS:
         for method in methods_of(operation, options, resources):
             if method.name not in asked or not method.is_forced:
