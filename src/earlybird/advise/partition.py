@@ -141,7 +141,7 @@ def _candidates(
                 except InputError:
                     continue
                 yield f"{name}, seed {number}, {100 * limit:g} %", part
-    # Of a hypergraph takes as long as all the others of a seed together.
+    # The partition of a hypergraph takes as long as all other partitions of a seed together.
     for number in range(seed, seed + min(num_seeds, _HYPERGRAPH_SEEDS) if has_hypergraphs() else seed):
         try:
             part = partition_neighbourhoods(graph, num_parts, number, imbalance=most_imbalance)

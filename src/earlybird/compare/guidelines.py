@@ -1,8 +1,8 @@
 """Guidelines of performance: a collective operation should not take longer than what can replace it.
 
-After Träff, Gropp and Thakur, "Self-Consistent MPI Performance Guidelines", IEEE TPDS 21 (2010), and Hunold,
-Carpen-Amarie, Lübbe and Träff, "Automatic Verification of Self-Consistent MPI Performance Guidelines",
-Euro-Par 2016.
+The guidelines are those of Träff, Gropp and Thakur, "Self-Consistent MPI Performance Guidelines", IEEE TPDS
+21 (2010), and Hunold, Carpen-Amarie, Lübbe and Träff, "Automatic Verification of Self-Consistent MPI
+Performance Guidelines", Euro-Par 2016.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from earlybird.data.schema import Estimate
 from earlybird.data.statistics import MEAN, MEDIAN, Statistic
 from earlybird.models.statistics import median_coverage, median_interval
 
-# That of the interval of a mean, as in Gillis et al. 2023.
+# Confidence of the interval of a mean, as in Gillis et al. 2023.
 MEAN_CONFIDENCE = 0.9
 
 
@@ -21,10 +21,10 @@ def over_launches(values: Sequence[np.ndarray], statistic: Statistic = MEDIAN) -
     probability that it contains the median: 0.75 with 3 launches, 0.94 with 5, 0.97 with 6. With a single
     launch it is the interval of its iterations, which does not include the variation between launches.
 
-    With the statistic MEAN it is the mean over the iterations of all launches and its 90 % interval by
+    For the statistic MEAN the result is the mean over the iterations of all launches and its 90 % interval by
     Student's t, as in Gillis et al. 2023 (Thune et al. 2023, algorithm 2, print the mean of ten iterations
-    alone). That takes iterations as independent, so it leaves out how launches differ. Values are not below
-    zero, and neither is the interval.
+    alone). This interval assumes independent iterations, so it does not include the variation between
+    launches. Values are not below zero, and neither is the interval.
 
     Parameters
     ----------

@@ -121,14 +121,14 @@ def _result(
 
 
 def _time_s(samples: Sequence[Sample], statistic: Statistic) -> tuple[Estimate, float]:
-    """The time of a point, and the coverage of its interval."""
+    """Return the time of a point, and the coverage of its interval."""
     return over_launches([sample.steady_times_s() for sample in samples], statistic)
 
 
 def _figures(
     samples: Sequence[Sample], of_reference: Sequence[Sample], statistic: Statistic
 ) -> dict[str, Any]:
-    """What else the times say, where the points have what that is made of."""
+    """Return the further figures of the points that have the samples for them."""
     make = _FIGURES.get(samples[0].kernel)
     try:
         return make(samples, of_reference, statistic) if make else {}

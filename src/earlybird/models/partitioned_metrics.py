@@ -1,8 +1,9 @@
 """The metrics of partitioned communication of Temucin et al. 2022, and what two known behaviours give.
 
-Symbols: m bytes in n partitions. Partition i is in flight over [a_i, b_i]: a_i when its MPI_Pready is called,
-b_i when the receiver has it. The call itself counts. U is the union of these intervals, J when the computing
-threads join, t_pt2pt the time of one message of the same m bytes. Arrays have shapes (I, n) and (I,).
+A buffer has m bytes in n partitions. Partition i is in flight over [a_i, b_i]: a_i when its MPI_Pready is
+called, b_i when the receiver has it. The call itself counts. U is the union of these intervals, J when the
+computing threads join, t_pt2pt the time of one message of the same m bytes. Arrays have shapes (I, n) and
+(I,).
 """
 
 import numpy as np
@@ -61,7 +62,7 @@ def early_bird_share(begin_s: np.ndarray, end_s: np.ndarray, join_s: np.ndarray)
     """Compute |U before J| / |U|: the share of communication that the computation hides.
 
     A partition that waits inside the MPI is in flight too: an MPI that sends all at the last MPI_Pready has a
-    large share and a large overhead. `delivered_share` tells the two apart.
+    large share and a large overhead. `delivered_share` distinguishes the two.
     """
     whole_s = union_length_s(begin_s, end_s)
     return length_before_s(begin_s, end_s, join_s) / np.maximum(whole_s, 1e-12)

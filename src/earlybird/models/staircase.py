@@ -41,8 +41,8 @@ def group_times_s(
     first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray
 ) -> np.ndarray:
     """Compute `receive_times_s` of many groups: the processes of group g are first[g] .. first[g+1]-1 of
-    `volume_bytes` (N, C). `bandwidth_bytes_per_s` (R, n, C), n at least the processes of the largest group;
-    returns (R, N).
+    `volume_bytes` (N, C). `bandwidth_bytes_per_s` has the shape (R, n, C), n at least the processes of the
+    largest group; the result is (R, N).
     """
     return np.array([compiled.staircase(first, volume_bytes, row) for row in bandwidth_bytes_per_s])
 

@@ -57,7 +57,7 @@ def judge_tree(
     ----------
     late : (K, P) from `late_ranks`; delayed : (K,) ranks.
     tree : one of models/trees.py, None if the requested algorithm uses none of them.
-    upward : whether data go to the root, as in a reduction, instead of from it.
+    upward : true if data go to the root, as in a reduction, instead of from it.
     """
     num_ranks = late.shape[1]
     expected = {name: _expected(name, delayed, num_ranks, root, upward) for name in TREES}

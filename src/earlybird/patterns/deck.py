@@ -59,7 +59,7 @@ class Keyword:
     where: list[str]
     # An item that is defaulted is None.
     records: list[list[str | None]] = field(default_factory=list)
-    # Of ACTNUM: the values, and how often each is repeated.
+    # The values of ACTNUM, and how often each is repeated.
     values: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.uint8))
     counts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 

@@ -16,7 +16,7 @@ def ghost_exchange(
     Parameters
     ----------
     graph : (n, n) symmetric adjacency.
-    part : (n,) part of each cell.
+    part : (n,) index of the part of each cell.
     halo_width : graph distance, 1 or more.
     bytes_per_cell : 0 or more.
 

@@ -15,7 +15,7 @@ from earlybird.patterns.checks import (
 
 # Sizes are log-normal: one standard deviation is a factor of e.
 SIZE_SIGMA = 1.0
-# Of the largest to the mean number of messages; each of three graded axes adds less than a factor of 2.
+# Ratio of the largest to the mean number of messages; each of three graded axes adds less than a factor of 2.
 MAX_UNEVENNESS = 7.9
 
 

@@ -87,8 +87,8 @@ def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern,
     left out.
 
     Counts and bytes of every pair are exact. Sums do not keep single sizes: the messages of a pair in one
-    size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
-    Raises InputError for more than MAX_MESSAGES messages.
+    size class, a power of two wide, get equal sizes, up to a byte. `combined` gives one message for each
+    pair. Raises InputError for more than MAX_MESSAGES messages.
     """
     if combined:
         totals = totals.by_pair()

@@ -19,7 +19,8 @@ def over_empty_exchange(
     Memory is copied by the cores, so that D_i and E_i add up. The links between nodes carry data while ranks
     wait.
 
-    `empty_s` (P,), as `compare.measured_times` returns them. Raises InputError as `Predictor.predict` does.
+    `empty_s` (P,) are the seconds that `compare.measured_times` returns. Raises InputError as
+    `Predictor.predict` does.
     """
     bare = replace(
         profile,

@@ -63,10 +63,12 @@ def predict_exchange(
     share : recipient of equal shares in `fair` between nodes: every `message`, or every receiving `process`.
     mixed : completion of messages if a rank receives from its own socket and from others of its node: (9)
         `per-level`, both parts ending with the last byte that the rank receives, or over the `union`.
-    combine : of a rank's times inside its node and between nodes, the `sum` (18); or `overlap`: its latencies
-        are added, and of the rest the longer time counts, as if different hardware carried the messages.
-    packing : how each message is packed before it is sent and unpacked after it is received, by costs of
-        the profile: the time of that is added to each rank's. By default messages are not packed.
+    combine : the `sum` (18) of a rank's times inside its node and between nodes; or their `overlap`: its
+        latencies are added, and of the rest the longer time counts, as if different hardware carried the
+        messages.
+    packing : a description of how each message is packed before it is sent and unpacked after it is received,
+        with the costs of the profile; this time is added to that of each rank. By default messages are not
+        packed.
 
     Returns
     -------

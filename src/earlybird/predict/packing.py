@@ -17,7 +17,9 @@ PACKERS = {"mpi": (PACK, UNPACK), "loop": (LOOP_PACK, LOOP_UNPACK)}
 
 
 class Packing(NamedTuple):
-    """How the messages of an exchange are packed: the layout of their data, the caches, and by whom."""
+    """A description of how the messages of an exchange are packed: the layout of their data, the caches, and
+    by whom.
+    """
 
     layout: str
     cache: str = CACHES[0]
@@ -31,7 +33,7 @@ class Packing(NamedTuple):
                 raise InputError(f"the {name} of the packing is {given!r}; choose one of {', '.join(known)}")
 
     def to_json(self) -> dict[str, str]:
-        """Return the keys of a prediction that say how messages are packed."""
+        """Return the keys of a prediction that state how messages are packed."""
         return {"packing": self.layout, "packing_cache": self.cache, "packing_by": self.by}
 
 

@@ -139,7 +139,8 @@ class Classes:
 
     def send_s(self, receive_s: np.ndarray) -> np.ndarray:
         """Return (R, P) the time at which the last waited-for send of each rank is delivered, (8) of Thune et
-        al. 2023, without the latency of its receiver; 0 for a rank without such sends. `receive_s` (R, P).
+        al. 2023, without the latency of its receiver; 0 for a rank without such sends. `receive_s` has the
+        shape (R, P).
         """
         senders, first, dst, fraction = self._waited_for
         waits_s = np.zeros(receive_s.shape)

@@ -80,7 +80,8 @@ def _call(name: str, *arguments: Any) -> Any:
 def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -> np.ndarray:
     """Compute (7) and (12)-(17) of Thune et al. 2023; see models.h.
 
-    `first` (G+1,), `volume_bytes` (N, C), `bandwidth_bytes_per_s` (n, C); returns (N,) seconds.
+    `first` has the shape (G+1,), `volume_bytes` (N, C) and `bandwidth_bytes_per_s` (n, C); the result is (N,)
+    seconds.
     """
     finished_s = np.empty(len(volume_bytes))
     _check(
