@@ -1,4 +1,4 @@
-"""How far the clocks of the hosts of a recording are apart, from the messages between them.
+"""Computes the differences between the clocks of a recording's hosts from the messages between them.
 
 No message arrives before it was sent, and no rank leaves a collective in which all wait for all before the
 last one has come. So the difference of two clocks has an upper bound in each direction, which is closest

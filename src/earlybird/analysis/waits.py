@@ -1,5 +1,5 @@
-"""Where ranks of a recorded program wait for each other: late senders and receivers, peers that are outside
-the MPI, and late ranks in collectives.
+"""Computes where ranks of a recorded program wait for each other: late senders and receivers, peers that are
+outside the MPI, and late ranks in collectives.
 
 The states are those of Scalasca's trace analysis (Geimer et al. 2010): late sender, late receiver, wait at
 barrier and at N x N, late broadcast, early reduce. The latter lasts here until the last rank has come, not

@@ -1,4 +1,4 @@
-"""One node's part in measuring a cluster's links: streams of bytes, or a byte to and fro, over TCP.
+"""Measures a cluster's links on one node: streams of bytes, or a byte back and forth, over TCP.
 
 Lines of JSON: reads its task, prints its port, reads the ports of all, prints its measurements.
 """
