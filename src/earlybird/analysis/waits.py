@@ -243,7 +243,7 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
 
 
 def waits_of(recording: Recording, joined: Traced) -> Waits:
-    """Return which rank waits for which, by rank and by place of the program."""
+    """Return the waiting times in the joined traces, by rank and by place of the program."""
     events = joined.events
     size = recording.size
     waits = _CallWaits.of(len(events))
