@@ -1,1 +1,1 @@
-"""What a recording says: who sends to whom, the time in calls, waiting, and what is missing."""
+"""Analyses recordings: which rank sends to which, the time in calls, waiting, and missing parts."""

@@ -1,4 +1,4 @@
-"""How evenly the ranks of a recorded program compute."""
+"""Determines how evenly the ranks of a recorded program compute."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Time in the calls of a recording, by call and rank, as shares of the run and their spread over ranks."""
+"""Sums the time in the calls of a recording, by call and rank, as shares of the run and their spread over
+ranks."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,8 +1,8 @@
-"""How far the clocks of the hosts of a recording are apart, from the messages between them.
+"""Computes the differences between the clocks of a recording's hosts from the messages between them.
 
 No message arrives before it was sent, and no rank leaves a collective in which all wait for all before the
-last one has come. So the difference of two clocks has an upper bound in each direction, which is closest
-where the latency is smallest; the middle of both is taken, as if the smallest latencies were equal.
+last one has arrived. The difference of two clocks therefore has an upper bound in each direction, which is
+closest where the latency is smallest; the middle of both is used, as if the smallest latencies were equal.
 """
 
 from collections.abc import Mapping, Sequence

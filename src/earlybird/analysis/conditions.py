@@ -1,4 +1,5 @@
-"""Under what conditions a program was recorded: settings of the MPI, and the load of its nodes."""
+"""Describes the conditions under which a program was recorded: settings of the MPI, and the load of its
+nodes."""
 
 from earlybird.data.recording import Recording
 

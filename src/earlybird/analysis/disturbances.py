@@ -1,4 +1,4 @@
-"""What may have disturbed a measurement, from what a run records about its machine."""
+"""Describes what may have disturbed a measurement, from a run's record of its machine."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The traces of all ranks of a recording in one table, its messages matched and its collectives grouped."""
+"""Joins the traces of all ranks of a recording in one table; matches messages and groups collectives."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set

@@ -1,4 +1,4 @@
-"""What to know of the sums of a recording: ranks without a file or an end, other jobs, shared cores."""
+"""Remarks on the sums of a recording: ranks without a file or an end, other jobs, shared cores."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Whether a virtual link, and not the shared cores, was the bottleneck of a measurement."""
+"""Determines whether a virtual link, and not the shared cores, was the bottleneck of a measurement."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tells phases of a recording apart that have the same calls in the same functions."""
+"""Distinguishes the phases of a recording that have the same calls in the same functions."""
 
 from collections.abc import Callable, Sequence
 

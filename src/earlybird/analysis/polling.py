@@ -1,4 +1,5 @@
-"""Ranks that wait by calling MPI_Test and the like, and ranks of which several threads call the MPI."""
+"""Finds ranks that wait by calling MPI_Test and similar functions, and ranks with MPI calls from several
+threads."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What to know of the waits of a recording: how much is not known, and which receives have no send."""
+"""Remarks on the waits of a recording: how much is not known, and which receives have no send."""
 
 from earlybird.analysis.waits import NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS, PEER_OUTSIDE, Waits
 from earlybird.data import units

@@ -1,5 +1,5 @@
-"""Where ranks of a recorded program wait for each other: late senders and receivers, peers that are outside
-the MPI, and late ranks in collectives.
+"""Computes where ranks of a recorded program wait for each other: late senders and receivers, peers that are
+outside the MPI, and late ranks in collectives.
 
 The states are those of Scalasca's trace analysis (Geimer et al. 2010): late sender, late receiver, wait at
 barrier and at N x N, late broadcast, early reduce. The latter lasts here until the last rank has come, not
@@ -243,7 +243,7 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
 
 
 def waits_of(recording: Recording, joined: Traced) -> Waits:
-    """Return which rank waits for which, by rank and by place of the program."""
+    """Return the waiting times in the joined traces, by rank and by place of the program."""
     events = joined.events
     size = recording.size
     waits = _CallWaits.of(len(events))

@@ -1,1 +1,1 @@
-"""Whether every node and link of a job is as fast as the others: the plan, and the verdicts."""
+"""Checks that every node and link of a job is as fast as the others: the plan, and the verdicts."""

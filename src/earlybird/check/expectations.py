@@ -1,4 +1,5 @@
-"""Values that nodes must have, however slow all of them are: those of an earlier check, or given ones."""
+"""Compares nodes with the values that they must have, from an earlier check or given, however slow the others
+are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

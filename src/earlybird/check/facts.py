@@ -1,4 +1,4 @@
-"""Facts in which one node differs from most others."""
+"""Finds facts in which one node differs from most others."""
 
 import math
 import operator

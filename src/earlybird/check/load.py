@@ -1,4 +1,4 @@
-"""Other work on the nodes: on few of them it is a finding, and if most are busy, times decide nothing."""
+"""Finds other work on the nodes: on a few of them it is a finding; on most, times cannot be judged."""
 
 import statistics
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which nodes or links are at fault if a job of all nodes cannot complete: those that others cannot reach.
+"""Locates the nodes or links at fault if a job of all nodes cannot complete: those that others cannot reach.
 
 Pairs of nodes are tried apart from the others: see `find_guilty`. Nothing is launched here.
 """

@@ -1,4 +1,4 @@
-"""What the samples of a check say about every link and node: matrices by sender and receiver."""
+"""Reads the samples of a check as properties of links and nodes: matrices by sender and receiver."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""Values that are larger than those of their like, by the median and the median absolute deviation (MAD), and
-groups of nodes that differ, however many of them are slow."""
+"""Finds values that are larger than comparable ones, by the median and the median absolute deviation (MAD),
+and groups of nodes that differ, however many of them are slow."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The points that a check measures, and how long that takes at most."""
+"""Plans the points that a check measures, and computes the longest time that they take."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

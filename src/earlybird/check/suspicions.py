@@ -1,4 +1,4 @@
-"""What of a measurement is slower than its like: links, nodes, computation, clocks."""
+"""Finds what is slower than comparable parts of a measurement: links, nodes, computation, clocks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

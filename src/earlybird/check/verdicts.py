@@ -1,4 +1,4 @@
-"""From suspicions to findings: a node whose links are mostly slow is slow itself; likely causes."""
+"""Derives findings from suspicions: a node whose links are mostly slow is slow itself; likely causes."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence

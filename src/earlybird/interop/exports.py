@@ -1,5 +1,5 @@
-"""Writes messages and results in formats of other tools, and knows which formats take what, with which
-options."""
+"""Writes messages and results in formats of other tools; lists which sources and options each format
+takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

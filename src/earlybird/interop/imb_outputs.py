@@ -1,4 +1,4 @@
-"""Read what the Intel MPI Benchmarks printed, as points of the kernels that measure the same quantity."""
+"""Reads the output of the Intel MPI Benchmarks as points of the kernels that measure the same quantity."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""What a text of another benchmark holds: points of the kernels that measure the same quantity here."""
+"""The content of an output of another benchmark: points of the kernels that measure the same quantity
+here."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Makes a run of what other benchmarks printed: each output is one launch."""
+"""Makes a run from the outputs of other benchmarks: each output is one launch."""
 
 import hashlib
 import re

@@ -1,5 +1,5 @@
-"""Comparisons of runs, guidelines and checks of nodes as JUnit XML, which continuous integration services
-display."""
+"""Writes comparisons of runs, guidelines and checks of nodes as JUnit XML, which continuous integration
+services display."""
 
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""Free the lines of an output from what launchers, batch systems and logs write before each of them."""
+"""Removes the prefixes that launchers, batch systems and logs write before each line of an output."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""Reads the files that Open MPI's monitoring component writes: what each rank sent to each other."""
+"""Reads the files that Open MPI's monitoring component writes: the messages of each rank to each other
+rank."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Results of a run as OpenMetrics text, for Prometheus: its node exporter reads it from a file."""
+"""Writes results of a run as OpenMetrics text, for Prometheus: its node exporter reads it from a file."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Refuses, before anything is measured, what the one column of `measure --format osu` cannot show."""
+"""Refuses, before anything is measured, points that the one column of `measure --format osu` cannot show."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

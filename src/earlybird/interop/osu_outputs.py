@@ -1,4 +1,4 @@
-"""Read what the OSU Micro-Benchmarks printed, as points of the kernels that measure the same quantity."""
+"""Reads the output of the OSU Micro-Benchmarks as points of the kernels that measure the same quantity."""
 
 import math
 import re

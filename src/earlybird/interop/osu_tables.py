@@ -1,4 +1,5 @@
-"""Samples as the tables that the OSU Micro-Benchmarks print; `osu_outputs.read_osu` reads them again."""
+"""Writes samples as the tables that the OSU Micro-Benchmarks print; `osu_outputs.read_osu` reads them
+again."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A table of ping-pong times that were measured elsewhere, as points of a run."""
+"""Reads a table of ping-pong times that were measured elsewhere as points of a run."""
 
 from pathlib import Path
 

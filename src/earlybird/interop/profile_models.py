@@ -1,4 +1,4 @@
-"""A profile as the machine of a simulator, and as parameters of the LogGPS model."""
+"""Converts a profile to the machine of a simulator, and to parameters of the LogGPS model."""
 
 from typing import Any
 

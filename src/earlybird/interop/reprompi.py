@@ -1,4 +1,4 @@
-"""Times that ReproMPI (mpibenchmark) printed, as points of the collectives that are measured here."""
+"""Reads times that ReproMPI (mpibenchmark) printed as points of the collectives that are measured here."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Stand between earlybird and the launcher of a job, as a script, and end the job if earlybird is killed.
 
 A signal of the kernel that its parent has died may reach a launcher before it listens, and does not reach
-what it has started. This process adopts what loses its parent, so that it can end all of it.
+what it has started. This process adopts processes whose parent ends, so that it can end all of them.
 """
 
 import contextlib

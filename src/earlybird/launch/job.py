@@ -1,4 +1,4 @@
-"""One launch of a kernel: its request, process tree, provenance and samples."""
+"""Runs one launch of a kernel: its request, process tree, provenance and samples."""
 
 import json
 import subprocess

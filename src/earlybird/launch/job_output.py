@@ -1,4 +1,4 @@
-"""Why a job failed, by what mpiexec and the ranks printed."""
+"""Explains why a job failed from what mpiexec and the ranks printed."""
 
 import itertools
 import re

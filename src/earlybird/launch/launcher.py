@@ -1,4 +1,4 @@
-"""What every launcher takes and gives: a request for one launch of a kernel, and the samples it left."""
+"""The interface of every launcher: a request for one launch of a kernel, and the samples that it writes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Arguments of each family of mpiexec for the number of ranks, their hosts and their cores."""
+"""Makes the arguments of each family of mpiexec for the number of ranks, their hosts and their cores."""
 
 import itertools
 import os

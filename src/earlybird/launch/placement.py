@@ -1,4 +1,4 @@
-"""From a layout to the cores each rank is bound to, and from what was observed back to the layout."""
+"""Binds the ranks of a layout to cores, and derives the layout from the observed placement."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Launches of several MPIs in one session, each by the launcher of its MPI."""
+"""Launches several MPIs in one session, each by the launcher of its MPI."""
 
 from dataclasses import dataclass
 from pathlib import Path

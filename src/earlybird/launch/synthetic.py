@@ -1,4 +1,4 @@
-"""Samples drawn from known times, without MPI: every command runs in seconds, for tests and for trials."""
+"""Draws samples from known times, without MPI: every command runs in seconds, for tests and for trials."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

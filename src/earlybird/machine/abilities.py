@@ -1,4 +1,4 @@
-"""What can be measured on this machine, and for each "no" its cause and its remedy."""
+"""Determines what can be measured on this machine; otherwise the cause and the remedy."""
 
 import shutil
 from dataclasses import asdict, dataclass

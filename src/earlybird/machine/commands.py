@@ -1,5 +1,5 @@
-"""Where on PATH a command is, as shutil.which for POSIX without what else shutil brings along, and in which
-folders others may put commands."""
+"""Finds commands on PATH, as shutil.which does for POSIX but with fewer imports, and folders into which
+others may put commands."""
 
 import os
 import stat

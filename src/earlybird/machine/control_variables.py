@@ -1,4 +1,4 @@
-"""The names of an MPI's control variables, which are in its library, so that no program has to be started."""
+"""Reads the names of an MPI's control variables from its library, so that no program has to be started."""
 
 import functools
 import re

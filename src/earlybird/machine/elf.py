@@ -1,7 +1,7 @@
 """Reads an ELF file: its loader, the libraries it needs, whether it defines a symbol.
 
-`earlybird exec` asks this of a program each time it starts one; a library that knows all of ELF takes longer
-to import than everything else that `exec` does.
+`earlybird exec` reads each program that it starts; a library for all of ELF takes longer to import than
+everything else that `exec` does.
 """
 
 import mmap

@@ -1,4 +1,4 @@
-"""MPI flavours: those that come as PyPI wheels, the one on PATH, any mpicc a person points to, SimGrid's."""
+"""MPI flavours: those that come as PyPI wheels, the MPI on PATH, any mpicc that a user names, SimGrid's."""
 
 import contextlib
 import functools

@@ -1,5 +1,4 @@
-"""Cores, sockets, caches, memory and the settings that change measurements, as the Linux kernel reports
-them."""
+"""Reads cores, sockets, caches, memory and the settings that change measurements from the Linux kernel."""
 
 import os
 import platform

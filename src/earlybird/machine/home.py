@@ -1,4 +1,4 @@
-"""Where installed MPIs and native builds are kept: in the user's home, or next to the installation."""
+"""Finds the folders of installed MPIs and native builds: in the user's home, or next to the installation."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
-"""Whether Linux namespaces can be created, as root or inside an unprivileged user namespace, and the
-obstacles."""
+"""Determines whether Linux namespaces can be created, as root or inside an unprivileged user namespace, and
+the obstacles."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""What an executable file is to an MPI: which libmpi it needs, or that it is static."""
+"""Determines which libmpi an executable file needs, or that it is static."""
 
 import os
 from collections import namedtuple

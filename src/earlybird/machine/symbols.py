@@ -1,4 +1,4 @@
-"""Functions and lines of the source in a program or library, also those that the dynamic loader does not
+"""Finds functions and source lines in a program or library, also those that the dynamic loader does not
 know."""
 
 import bisect

@@ -1,1 +1,1 @@
-"""Suites: which kernels at which points, in which order, until when."""
+"""Suites of measurements: the kernels, their points, their order, and when they stop."""

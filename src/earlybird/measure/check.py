@@ -1,4 +1,4 @@
-"""Runs a check: one launch of all pairs and nodes, and a second one of what was suspicious in it.
+"""Runs a check: one launch of all pairs and nodes, and a second launch of the suspicious ones.
 
 If the nodes cannot complete it together, pairs of them are launched, and those that can are checked.
 """

@@ -1,4 +1,5 @@
-"""The launches of a check: of all nodes, of some, and of pairs at once; how far each came."""
+"""Launches the ranks of a check: on all nodes, on some, and on pairs at once; reports how far each launch
+came."""
 
 import math
 import shutil

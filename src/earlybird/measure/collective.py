@@ -1,4 +1,5 @@
-"""The suite `collective`: collective operations by every algorithm asked for, ours, the MPI's, its choice."""
+"""The suite `collective`: collective operations by every requested algorithm of Earlybird and the MPI, and by
+the MPI's choice."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

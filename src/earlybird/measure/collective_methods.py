@@ -1,4 +1,4 @@
-"""Which methods of a collective operation are compared, and which of them one launch can hold."""
+"""Selects the methods of a collective operation to compare, and those that one launch can hold."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

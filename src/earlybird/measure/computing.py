@@ -1,4 +1,5 @@
-"""How long threads compute between messages, and its noise: the options that several suites share."""
+"""Options for the time that threads compute between messages, and for its noise; several suites share
+them."""
 
 from dataclasses import dataclass
 from typing import Any

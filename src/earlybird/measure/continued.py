@@ -1,4 +1,5 @@
-"""Checks what is given to continue a run, or to measure it again, against what the run was started with."""
+"""Checks the options that continue a run, or measure it again, against those that the run was started
+with."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

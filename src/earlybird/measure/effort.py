@@ -1,4 +1,4 @@
-"""How hard to measure: launches, time, stop rule and limits; what a result says about them afterwards."""
+"""The effort of a measurement: launches, time, stop rule and limits; and remarks on them for a result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,5 @@
-"""Refuses what a run folder does not choose, as it may come from others: commands, paths, hosts and variables
-of the environment, which the command line must name again."""
+"""Refuses commands, paths, hosts and environment variables that a run folder, which may come from others,
+chooses, unless the command line names them again."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which ranks of a launch have stopped: those whose heartbeats no longer grow in number while others' do.
+"""Detects the ranks of a launch that have stopped: their heartbeats no longer increase while others' do.
 
 Each rank keeps writing how many it has left, and what it does with which rank, to a file of its node:
 native/kernels/nodes/heartbeat.cpp.

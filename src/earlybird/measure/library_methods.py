@@ -1,4 +1,4 @@
-"""Which methods an MPI and libearlybird provide, and which launches measure them."""
+"""Selects the methods that an MPI and libearlybird provide, and the launches that measure them."""
 
 from collections.abc import Sequence
 

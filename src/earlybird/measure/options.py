@@ -1,4 +1,4 @@
-"""Options of suites: the name, help and parser of each, and what several suites share."""
+"""Options of suites: the name, help and parser of each, and the parsers that several suites share."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

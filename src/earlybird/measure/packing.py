@@ -1,4 +1,4 @@
-"""The suite `packing`: what it costs to gather irregular data into a message, and to scatter it."""
+"""The suite `packing`: the cost of gathering irregular data into a message, and of scattering it."""
 
 from earlybird.data import units
 from earlybird.data.errors import InputError

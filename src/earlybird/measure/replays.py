@@ -1,4 +1,4 @@
-"""Exchanges on real MPI: whether one is possible, its predictions, and their comparison with its times."""
+"""Checks, predicts and compares exchanges that are replayed on a real MPI."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The suites: what each one measures, and the registry of all; some are in separate modules."""
+"""The suites: the groups of each, and the registry of all; some are in separate modules."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""What a recorded program would gain from changes: projection and advice."""
+"""Computes what a recorded program would gain from changes: projection and advice."""

@@ -1,4 +1,4 @@
-"""Advice for a recorded program: the projected changes of all phases, ranked."""
+"""Advises on a recorded program: ranks the projected changes of all phases."""
 
 from collections.abc import Mapping
 from typing import Any

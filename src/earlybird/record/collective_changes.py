@@ -1,4 +1,4 @@
-"""Changes of a recorded collective: another algorithm, compared with the times that were recorded."""
+"""Compares a recorded collective with other algorithms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

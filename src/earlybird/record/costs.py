@@ -1,4 +1,4 @@
-"""The time of a phase with other communication: recorded times, less what the models predict as saved."""
+"""Computes the time of a phase with other communication: recorded times, less the predicted saving."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a recording says of a phase: its times, its exchange and its collectives."""
+"""Derives the times, the exchange and the collectives of a phase from a recording."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

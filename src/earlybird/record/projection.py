@@ -1,4 +1,4 @@
-"""Project what changes would save in the phases of a recorded program (paper 002 section V, made general)."""
+"""Projects what changes would save in the phases of a recorded program (paper 002 section V, generalized)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

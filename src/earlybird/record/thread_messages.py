@@ -1,4 +1,4 @@
-"""What messages of threads cost on a communicator for each thread, from measured message rates."""
+"""Computes the cost of messages of threads on a communicator for each thread, from measured message rates."""
 
 import math
 from dataclasses import dataclass

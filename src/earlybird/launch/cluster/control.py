@@ -1,4 +1,4 @@
-"""Bring a cluster up and take it down."""
+"""Starts and ends clusters."""
 
 import contextlib
 import os

@@ -1,7 +1,7 @@
-"""The one process that holds a cluster: it makes the network and the nodes, and all of it ends when it ends.
+"""The process that keeps a cluster: it makes the network and the nodes, and all of them end with it.
 
-Nothing of a cluster has a name outside its processes' namespaces, so after `kill -9` of the keeper, too, the
-kernel takes everything back: the first process of every node is killed with it, and so is all of the node.
+No part of a cluster has a name outside its processes' namespaces, so the kernel removes everything even after
+`kill -9` of the keeper: the first process of every node is killed with it, and so are all others of the node.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
-"""One node's part in measuring a cluster's links: streams of bytes, or a byte to and fro, over TCP.
+"""Measures a cluster's links on one node: streams of bytes, or a byte back and forth, over TCP.
 
-Lines of JSON: reads its task, prints its port, reads the ports of all, prints its measurements.
+It reads its task, prints its port, reads the ports of all workers and prints its measurements, as lines of
+JSON.
 """
 
 import json

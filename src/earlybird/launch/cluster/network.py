@@ -1,4 +1,4 @@
-"""The network of a cluster by name: its addresses, its devices, and what TCP can carry over its links."""
+"""Names the network of a cluster, its addresses and devices; computes the rate of TCP over its links."""
 
 import ipaddress
 
