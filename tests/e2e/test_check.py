@@ -182,7 +182,7 @@ def test_wrong_input_is_refused_before_anything_starts(in_process, refused, any_
 
     refuse(says="this job has 1 node; give at least two")
     refuse("--launcher", "synthetic:x.json", says="no node to check")
-    refuse("--hosts", "a,b", "--budget", "0s", says="must be more than 0 s")
+    refuse("--hosts", "a,b", "--budget", "0s", says="--budget is '0s'; give more than 0 s")
     refuse("--hosts", "a,b", "--budget", "1s", says="give more time, or fewer nodes")
     refuse("--hosts", "a,b", "--stall-limit", "0.1s", says="give a longer --stall-limit")
     refuse("--hosts", "a,b", "--min-effect", "x", says="--min-effect")

@@ -11,7 +11,8 @@ from earlybird.data.kernels import MOTIFS
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import EARLYBIRD, FUNNELLED
 from earlybird.data.results import Result
-from earlybird.data.run import Sample, median_of_launches
+from earlybird.data.run import Sample, over_launches
+from earlybird.data.statistics import Statistic
 
 # The parts of a step's time in a sample's `split_s`, in this order.
 PARTS = ("computing_s", "communicating_s", "waiting_s")
@@ -24,10 +25,11 @@ _SCALED = ("ranks", "layout", "process_grid", "cells", "size_bytes")
 _SCALES = ("ranks", "process_grid", "cells")
 
 
-def motif_figures(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+def motif_figures(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
     """Bytes per second that all ranks send, and of the slowest rank of each iteration the time of
-    computation, communication and waiting: medians over iterations, then over launches."""
-    first, time_s = samples[0].extra, median_of_launches(samples)
+    computation, communication and waiting."""
+    first = samples[0].extra
+    time_s = float(over_launches([sample.steady_times_s() for sample in samples], statistic))
     sent_bytes = first.get("sent_bytes", 0)
     found = {
         "throughput_bytes_per_s": sent_bytes / time_s if time_s > 0 else None,
@@ -39,8 +41,7 @@ def motif_figures(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, A
     splits = [split for sample in samples if (split := _split_of_slowest(sample)) is not None]
     if not splits:
         return found
-    medians = np.median([np.median(split, axis=0) for split in splits], axis=0)
-    return found | dict(zip(PARTS, medians.tolist(), strict=True))
+    return found | dict(zip(PARTS, over_launches(splits, statistic).tolist(), strict=True))
 
 
 def _split_of_slowest(sample: Sample) -> np.ndarray | None:

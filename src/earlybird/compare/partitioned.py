@@ -9,13 +9,16 @@ from earlybird.compare.intervals import over_launches
 from earlybird.data.partition_moments import PartitionMoments
 from earlybird.data.run import Sample
 from earlybird.data.schema import estimate_keys
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.models import partitioned_metrics as metrics
 
 OVERHEAD, BANDWIDTH, AVAILABILITY = "overhead", "perceived_bandwidth_bytes_per_s", "availability"
 EARLY_BIRD, DELIVERED = "early_bird_share", "delivered_share"
 
 
-def partitioned_metrics(samples: Sequence[Sample], singles: Sequence[Sample]) -> dict[str, Any]:
+def partitioned_metrics(
+    samples: Sequence[Sample], singles: Sequence[Sample], statistic: Statistic = MEDIAN
+) -> dict[str, Any]:
     """The metrics of the method of `samples`, each with the ends of its interval.
 
     Overhead and availability compare with a single message of the same round; None without one.
@@ -28,7 +31,9 @@ def partitioned_metrics(samples: Sequence[Sample], singles: Sequence[Sample]) ->
                 of_launches.setdefault(name, []).append(values)
     found: dict[str, Any] = {}
     for name in (OVERHEAD, BANDWIDTH, AVAILABILITY, EARLY_BIRD, DELIVERED):
-        estimate = over_launches(of_launches[name])[0] if name in of_launches else (None, None, None)
+        estimate = (
+            over_launches(of_launches[name], statistic)[0] if name in of_launches else (None, None, None)
+        )
         found |= dict(zip(estimate_keys(name), estimate, strict=True))
     return found
 

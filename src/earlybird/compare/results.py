@@ -21,8 +21,9 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import Unknown
 from earlybird.data.results import Result
-from earlybird.data.run import Sample, as_completion, rank_medians_of_launches, thread_medians_of_launches
-from earlybird.data.schema import estimate_keys
+from earlybird.data.run import Sample, as_completion, rank_times_of_launches, thread_times_of_launches
+from earlybird.data.schema import Estimate, estimate_keys
+from earlybird.data.statistics import MEAN, MEDIAN, Statistic
 from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
 
 # The samples of every method at one point.
@@ -30,12 +31,15 @@ _Point = Mapping[str | None, Sequence[Sample]]
 
 
 def results(
-    samples: Iterable[Sample], fitted_s: Mapping[tuple[Any, ...], float] | None = None
+    samples: Iterable[Sample],
+    fitted_s: Mapping[tuple[Any, ...], float] | None = None,
+    statistic: Statistic = MEDIAN,
 ) -> list[Result]:
     """A result for every method at every point, in the order of `samples`.
 
     The checks of collective algorithms are no times of a method and are left out. `fitted_s` are the times
-    that fitted models predict, by `Sample.point`.
+    that fitted models predict, by `Sample.point`. `statistic` is that of times and figures, see
+    `intervals.over_launches`; speed-ups are medians in any case.
     """
     points: dict[tuple[Any, ...], dict[str | None, list[Sample]]] = {}
     for sample in samples:
@@ -43,7 +47,7 @@ def results(
             kernel, quantity, method, config = sample.point()
             points.setdefault((kernel, quantity, config), {}).setdefault(method, []).append(sample)
     fitted_s = fitted_s or {}
-    return [_result(method, point, fitted_s) for point in points.values() for method in point]
+    return [_result(method, point, fitted_s, statistic) for point in points.values() for method in point]
 
 
 def delay_rate(config: Mapping[str, Any]) -> float:
@@ -84,11 +88,13 @@ def _call(result: Result) -> tuple[str, frozenset[tuple[str, Any]]]:
     return result.method, frozenset(result.config.items())
 
 
-def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...], float]) -> Result:
+def _result(
+    method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...], float], statistic: Statistic
+) -> Result:
     samples, first = point[method], point[method][0]
     reference = kernels.kernel_of(first.kernel).reference if first.quantity != REDUCE_LOCAL else ""
     ratio, through = _speed_up(method, reference, point) if method != reference else (None, "")
-    time_s, coverage = over_launches([sample.steady_times_s() for sample in samples])
+    time_s, coverage = _time_s(samples, statistic)
     return Result(
         first.kernel,
         first.quantity,
@@ -104,17 +110,25 @@ def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...]
         reference,
         through,
         fitted_s.get(first.point()),
-        _figures(samples, point.get(reference, ())),
+        _figures(samples, point.get(reference, ()), statistic),
         ", ".join(sorted({sample.statistic for sample in samples if sample.statistic})),
         max(sample.rounding for sample in samples),
+        statistic == MEAN,
     )
 
 
-def _figures(samples: Sequence[Sample], of_reference: Sequence[Sample]) -> dict[str, Any]:
+def _time_s(samples: Sequence[Sample], statistic: Statistic) -> tuple[Estimate, float]:
+    """The time of a point, and the coverage of its interval."""
+    return over_launches([sample.steady_times_s() for sample in samples], statistic)
+
+
+def _figures(
+    samples: Sequence[Sample], of_reference: Sequence[Sample], statistic: Statistic
+) -> dict[str, Any]:
     """What else the times say, where the points have what that is made of."""
     make = _FIGURES.get(samples[0].kernel)
     try:
-        return make(samples, of_reference) if make else {}
+        return make(samples, of_reference, statistic) if make else {}
     except Unknown:
         return {}
 
@@ -131,17 +145,17 @@ def _speed_up(method: str | None, reference: str, point: _Point) -> tuple[Ratio 
     return None, ""
 
 
-def _bandwidth(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+def _bandwidth(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
     """Bytes per second that all receivers together receive."""
-    config, time_s = samples[0].config, _median_s(samples)
+    config, time_s = samples[0].config, _time_s(samples, statistic)[0].value
     size_bytes = config["competitors"] * config["size_bytes"]
     return {"bandwidth_bytes_per_s": size_bytes / time_s if time_s > 0 else None}
 
 
-def _completion(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+def _completion(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
     """When sends complete and when their messages are received, the median over pairs, and the ratio of the
     two."""
-    of_ranks = rank_medians_of_launches(samples)
+    of_ranks = rank_times_of_launches(samples, statistic)
     if len(of_ranks) % 2:
         raise Unknown(
             f"a completion has the times of {len(of_ranks)} ranks, which are no pairs; measure it again"
@@ -149,17 +163,18 @@ def _completion(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any
     send_s, receive_s = np.median(np.split(of_ranks, 2), axis=1).tolist()
     rank_times = [(sample, sample.rank_times_s) for sample in samples if sample.rank_times_s is not None]
     fractions = [
-        np.median(np.divide(*np.split(times_s[sample.warmup :], 2, axis=1))) for sample, times_s in rank_times
+        np.divide(*np.split(times_s[sample.warmup :], 2, axis=1)).ravel() for sample, times_s in rank_times
     ]
-    return {"send_complete_s": send_s, "received_s": receive_s, "fraction": float(np.median(fractions))}
+    fraction = over_launches(fractions, statistic)[0].value
+    return {"send_complete_s": send_s, "received_s": receive_s, "fraction": fraction}
 
 
-def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample]) -> dict[str, Any]:
+def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
     """The delay of the last partition, and the speed-up by (4) of Gillis et al. 2023 at the bandwidth of a
     single message; None if that was not measured."""
     config = samples[0].config
     size_bytes, partitions, threads = config["size_bytes"], config["partitions"], config["threads"]
-    gamma, single_s = delay_rate(config), _median_s(singles)
+    gamma, single_s = delay_rate(config), _time_s(singles, statistic)[0].value if singles else 0.0
     beta = size_bytes / single_s if single_s > 0 else None
     return {
         "threads": threads,
@@ -170,12 +185,13 @@ def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample]) -> dict[str,
     }
 
 
-def _message_rate(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+def _message_rate(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
     """Messages per second of all threads until the last one is done, and of each thread over its time."""
     threads, window = samples[0].config["threads"], samples[0].config["window"]
-    times_s = over_launches([np.maximum(sample.steady_times_s(), 1e-12) for sample in samples])[0]
+    launches = [np.maximum(sample.steady_times_s(), 1e-12) for sample in samples]
+    times_s = over_launches(launches, statistic)[0]
     rate, low, high = (threads * window * one for one in times_s.inverse())
-    of_threads = thread_medians_of_launches(samples)
+    of_threads = thread_times_of_launches(samples, statistic)
     return {
         "rate_per_s": rate,
         "rate_low_per_s": low,
@@ -184,35 +200,31 @@ def _message_rate(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, A
     }
 
 
-def _packing(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+def _packing(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
     """Seconds for each byte that is packed or unpacked."""
     size_bytes = samples[0].config["size_bytes"]
-    estimate = over_launches([sample.steady_times_s() for sample in samples])[0]
+    estimate = _time_s(samples, statistic)[0]
     per_byte = [value_s / size_bytes for value_s in estimate]
     return dict(zip(estimate_keys("s_per_byte"), per_byte, strict=True))
 
 
-def _collective(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+def _collective(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
     """The mean over ranks, as the OSU benchmarks report it, or the completion if that mean is the time;
     and when the root is done."""
     config = samples[0].config
     if any(sample.rank_times_s is None for sample in samples):
         return {}
-    of_ranks = rank_medians_of_launches(samples)
+    of_ranks = rank_times_of_launches(samples, statistic)
     figures: dict[str, Any] = {"mean_s": float(of_ranks.mean())}
     if samples[0].quantity == MEAN_OVER_RANKS:
-        completion_s = over_launches([as_completion(sample).steady_times_s() for sample in samples])[0]
+        completion_s = _time_s([as_completion(sample) for sample in samples], statistic)[0]
         figures |= dict(zip(estimate_keys("completion_s"), completion_s, strict=True))
     if config["operation"] not in ROOTED:
         return figures | {"root": None, "root_s": None}
     return figures | {"root_s": float(of_ranks[config["root"]])}
 
 
-def _median_s(samples: Sequence[Sample]) -> float:
-    return float(np.median([sample.median_s() for sample in samples])) if samples else 0.0
-
-
-_FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample]], dict[str, Any]]] = {
+_FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample], Statistic], dict[str, Any]]] = {
     kernels.PINGPONG.name: _bandwidth,
     kernels.CONTENTION.name: _bandwidth,
     kernels.COMPLETION.name: _completion,

@@ -8,7 +8,8 @@ from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import EXCHANGE
 from earlybird.data.prediction import Prediction
-from earlybird.data.run import Sample, rank_medians_of_launches
+from earlybird.data.run import Sample, rank_times_of_launches
+from earlybird.data.statistics import MEDIAN, Statistic
 
 # (P,) seconds of the exchange without data, and model -> (P,) seconds predicted with them.
 EmptyTimes = tuple[np.ndarray, Mapping[str, np.ndarray]]
@@ -19,8 +20,8 @@ def exchange_samples(samples: Iterable[Sample], *, empty: bool = False) -> list[
     return [one for one in samples if one.kernel == EXCHANGE.name and ("empty" in one.config) == empty]
 
 
-def measured_times(samples: Iterable[Sample]) -> np.ndarray:
-    """(P,) seconds per rank: the median over steady iterations, then over launches.
+def measured_times(samples: Iterable[Sample], statistic: Statistic = MEDIAN) -> np.ndarray:
+    """(P,) seconds per rank: the median over steady iterations, then over launches; or their mean.
 
     `samples` are the launches of one exchange, each with `rank_times_s`. Raises InputError if there is
     none, or if they differ in the number of ranks.
@@ -38,7 +39,7 @@ def measured_times(samples: Iterable[Sample]) -> np.ndarray:
         raise InputError("the run has no samples of an exchange; make one with `earlybird replay`")
     if len(num_ranks) > 1:
         raise InputError("the samples differ in their number of ranks; compare the launches of one exchange")
-    return rank_medians_of_launches(launches)
+    return rank_times_of_launches(launches, statistic)
 
 
 def compare_times(

@@ -26,6 +26,9 @@ class PredictionKeys(TypedDict, total=False):
     share : `message` or `process`, if the option made a difference.
     mixed : `per-level` or `union`, if the option made a difference.
     combine : `overlap`, if the option made a difference.
+    packing : layout of the data of packed messages, after `--packing`.
+    packing_cache : `hot` or `cold`: the state of the caches, after `--packing`.
+    packing_by : `mpi` or `loop`: what packs the messages, after `--packing`.
     machine : the description that `--machine` gave; then `model` is `links`, `profile_id` is empty, and one
         of the two parts of a rank's time is 0.
     """
@@ -35,14 +38,17 @@ class PredictionKeys(TypedDict, total=False):
     share: str | None
     mixed: str | None
     combine: str | None
+    packing: str | None
+    packing_cache: str | None
+    packing_by: str | None
     machine: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction(Record):
     """The times of the ranks by one model. The file also has values that are derived when it is read:
-    `ranks`, `time_s` (`intra_node_s` + `inter_node_s` - `overlap_s`) and `slowest_rank`, the lowest rank with
-    the largest time.
+    `ranks`, `time_s` (`intra_node_s` + `inter_node_s` - `overlap_s` + `packing_s`) and `slowest_rank`, the
+    lowest rank with the largest time.
 
     Attributes
     ----------
@@ -50,6 +56,7 @@ class Prediction(Record):
     intra_node_s, inter_node_s : the parts of the time, with latencies and waiting for sends.
     time_interval_s : a pair per rank, if the profile has replicates.
     overlap_s : the overlap of the two parts, after `--combine overlap`.
+    packing_s : time of packing and unpacking, after `--packing`.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -65,18 +72,21 @@ class Prediction(Record):
     extra: Extra = field(default_factory=dict)
     layout: str = field(default="", metadata=OMIT_EMPTY)  # `Layout.text`
     overlap_s: np.ndarray | None = None
+    packing_s: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         require_not_negative(
-            self, "receive_s", "intra_node_s", "inter_node_s", "overlap_s", "time_interval_s"
+            self, "receive_s", "intra_node_s", "inter_node_s", "overlap_s", "packing_s", "time_interval_s"
         )
         shape = (len(self.receive_s),)
         if not len(self.receive_s):
             raise ValueError("receive_s has no rank; give one time per rank")
         if not self.receive_s.shape == self.intra_node_s.shape == self.inter_node_s.shape == shape:
             raise ValueError("receive_s, intra_node_s and inter_node_s have different lengths")
-        if self.overlap_s is not None and self.overlap_s.shape != shape:
-            raise ValueError("overlap_s must give one time per rank")
+        for name in ("overlap_s", "packing_s"):
+            part_s = getattr(self, name)
+            if part_s is not None and part_s.shape != shape:
+                raise ValueError(f"{name} must give one time per rank")
         if self.time_interval_s is not None and self.time_interval_s.shape != (*shape, 2):
             raise ValueError("time_interval_s must give one [low, high] per rank")
 
@@ -95,7 +105,9 @@ class Prediction(Record):
     @property
     def time_s(self) -> np.ndarray:
         both_s = self.intra_node_s + self.inter_node_s
-        return both_s if self.overlap_s is None else both_s - self.overlap_s
+        if self.overlap_s is not None:
+            both_s = both_s - self.overlap_s
+        return both_s if self.packing_s is None else both_s + self.packing_s
 
     @property
     def notes(self) -> list[str]:
@@ -109,12 +121,12 @@ class Prediction(Record):
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the arrays of shape (P,) by name: time_s, receive_s, intra_node_s, inter_node_s, and
-        overlap_s, time_low_s and time_high_s if they exist."""
+        overlap_s, packing_s, time_low_s and time_high_s if they exist."""
         columns = {
             name: getattr(self, name) for name in ("time_s", "receive_s", "intra_node_s", "inter_node_s")
         }
-        if self.overlap_s is not None:
-            columns["overlap_s"] = self.overlap_s
+        parts = {"overlap_s": self.overlap_s, "packing_s": self.packing_s}
+        columns |= {name: part_s for name, part_s in parts.items() if part_s is not None}
         if self.time_interval_s is not None:
             columns |= {"time_low_s": self.time_interval_s[:, 0], "time_high_s": self.time_interval_s[:, 1]}
         return columns

@@ -44,6 +44,8 @@ class Result(Record):
     statistic : the statistic that the one value of each launch is, if another benchmark printed no
         iterations; else "".
     rounding : relative error of values that were printed with one digit.
+    mean_of_iterations : whether times and figures are means over the iterations of all launches, with 90 %
+        intervals by Student's t, instead of medians.
     launches : number of launches.
     oversubscribed : whether ranks or threads shared cores.
     reference : the method that `speed_up` is relative to.
@@ -70,6 +72,7 @@ class Result(Record):
     figures: Mapping[str, Any] = field(default_factory=dict, metadata=OMIT_EMPTY)
     statistic: str = field(default="", metadata=OMIT_EMPTY)
     rounding: Share = field(default=0.0, metadata=OMIT_EMPTY)
+    mean_of_iterations: bool = field(default=False, metadata=OMIT_EMPTY)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", Parameters(self.kernel, self.config))

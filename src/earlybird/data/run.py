@@ -22,7 +22,7 @@ from earlybird.data.kinds import require_path
 from earlybird.data.parameters import Parameters
 from earlybird.data.run_keys import CONFIG_TYPES, SampleKeys, check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
-from earlybird.data.statistics import Statistic, statistic_of
+from earlybird.data.statistics import MEAN, MEDIAN, Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
@@ -129,7 +129,7 @@ class Sample(Record):
             )
 
     def point(self) -> tuple[Any, ...]:
-        """The identity of the point: samples of one point differ only by launch."""
+        """Return the identity of the point: samples of one point differ only by launch."""
         return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
 
     @property
@@ -365,22 +365,32 @@ def as_completion(sample: Sample) -> Sample:
     return replace(sample, quantity=COMPLETION, times_s=np.asarray(sample.rank_times_s).max(axis=1))
 
 
-def rank_medians_of_launches(samples: Sequence[Sample]) -> np.ndarray:
-    """Return seconds (P,) per rank, median over steady iterations, then over launches; raise Unknown unless
-    each sample has `rank_times_s` of the same P ranks."""
+def over_launches(launches: Sequence[np.ndarray], statistic: Statistic = MEDIAN) -> np.ndarray:
+    """Return the median over iterations, then over launches, or the mean over the iterations of all launches.
+
+    Each launch has an array (I, ...); the result has the shape of an iteration.
+    """
+    if statistic == MEAN:
+        return np.asarray(np.concatenate(launches).mean(axis=0))
+    return np.asarray(np.median([np.median(values, axis=0) for values in launches], axis=0))
+
+
+def rank_times_of_launches(samples: Sequence[Sample], statistic: Statistic = MEDIAN) -> np.ndarray:
+    """Return seconds (P,) per rank, see `over_launches`; raise Unknown unless each sample has `rank_times_s`
+    of the same P ranks."""
     counts = {sample.num_timed_ranks for sample in samples}
     if len(counts) != 1 or 0 in counts:
         raise Unknown(
             f"the launches of a point have the times of {' and '.join(map(str, sorted(counts)))} ranks; give "
             "those of the same ranks"
         )
-    return np.median([np.median(np.asarray(s.rank_times_s)[s.warmup :], axis=0) for s in samples], axis=0)
+    return over_launches([np.asarray(s.rank_times_s)[s.warmup :] for s in samples], statistic)
 
 
-def thread_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray | None:
-    """Return seconds (T,) per thread, median over steady iterations, then over launches; None if a sample
-    does not have the time of each of the same T threads."""
-    medians = []
+def thread_times_of_launches(samples: Iterable[Sample], statistic: Statistic = MEDIAN) -> np.ndarray | None:
+    """Return seconds (T,) per thread, see `over_launches`; None if a sample does not have the time of each of
+    the same T threads."""
+    launches = []
     for sample in samples:
         try:
             times_s = np.array(sample.extra.get("thread_times_s"), dtype=float)
@@ -388,7 +398,7 @@ def thread_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray | None:
             return None
         if times_s.ndim != 2 or len(times_s) != len(sample.times_s) or not (times_s > 0).all():
             return None
-        medians.append(np.median(times_s[sample.warmup :], axis=0))
-    if not medians or len({len(one) for one in medians}) > 1:
+        launches.append(times_s[sample.warmup :])
+    if not launches or len({times_s.shape[1] for times_s in launches}) > 1:
         return None
-    return np.median(medians, axis=0)
+    return over_launches(launches, statistic)

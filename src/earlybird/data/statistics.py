@@ -8,6 +8,8 @@ MEDIAN: Final = "median"
 # The largest over ranks of each rank's mean over iterations: at most the mean of the slowest rank's times.
 SLOWEST_RANK_MEAN: Final = "slowest_rank_mean"
 Statistic = Literal["mean", "median", "slowest_rank_mean"]
+# What is shown of measured iterations and launches, the default first.
+SHOWN: Mapping[str, Statistic] = {MEDIAN: MEDIAN, MEAN: MEAN}
 
 # As people read them.
 STATISTICS: Mapping[str, str] = {

@@ -9,9 +9,6 @@ from earlybird.data.errors import InputError
 from earlybird.data.levels import LEVELS as NAMES
 from earlybird.data.run_keys import MAX_THREADS
 
-# Launches of every point, without and with --quick.
-DEFAULT_LAUNCHES, QUICK_LAUNCHES = 5, 3
-
 # Each one is a point at least, and takes time.
 MAX_VALUES = 1000
 MAX_POINTS = 100_000

@@ -9,8 +9,9 @@ from earlybird.data import kernels, labels
 from earlybird.data.errors import InputError
 from earlybird.launch.launcher import Launcher
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.launchers import is_simulated
-from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES, thread_counts
+from earlybird.measure.options import thread_counts
 from earlybird.measure.session import refuse_conflicts_of
 from earlybird.measure.suites import SUITES
 from earlybird.measure.synthetic_times import is_drawn

@@ -9,13 +9,14 @@ from earlybird.papers.paper import Paper, Row
 from earlybird.present.core.parts import Chapter, Figure
 from earlybird.present.core.table import Column, Table
 from earlybird.present.material import Material, MeasuredRun
+from earlybird.present.subjects.provenance.view import machine_text
 
 COLUMNS = (
-    Column("figure", lambda row: row.figure, common=True, left=True),
+    Column("figure", lambda row: row.figure, common=True, left=True, folded=True),
     Column("quantity", lambda row: row.quantity, left=True, folded=True),
-    Column("paper", lambda row: row.paper),
+    Column("paper", lambda row: row.paper, folded=True),
     Column("MPI", lambda row: row.mpi, varying=True, left=True),
-    Column("here", lambda row: row.here, default="-"),
+    Column("here", lambda row: row.here, default="-", folded=True),
     Column("note", lambda row: row.note, optional=True, left=True, folded=True),
 )
 
@@ -38,6 +39,25 @@ def settings_of(run: MeasuredRun) -> Mapping[str, Any]:
 def step_of(run: MeasuredRun) -> str:
     """Return the name of the step of a plan that measured a run; "" for one of an earlier version."""
     return str(settings_of(run).get("step") or "")
+
+
+def crowded_text(workers: str, run: MeasuredRun) -> str:
+    """Return `more threads than cores (2 cores here)`, without the number in runs that do not have it."""
+    cores = run.machine.get("cores")
+    here = f" ({labels.counted(cores, 'core')} here)" if isinstance(cores, int) else ""
+    return f"more {workers} than cores{here}"
+
+
+def place_line(material: Material, name: str) -> str:
+    """Return the machines that the runs of a paper had, with their cores and nodes; "" without runs."""
+    nodes: dict[str, int] = {}
+    for run in runs_of(material, name):
+        places = [place for launch in run.launches for place in launch.get("placement") or ()]
+        numbers = {place.get("node") for place in places if isinstance(place, Mapping)}
+        machine = machine_text(run.machine)
+        nodes[machine] = max(nodes.get(machine, 1), len(numbers))
+    texts = [f"{machine}, {labels.counted(count, 'node')}" for machine, count in nodes.items()]
+    return f"Here: {'; '.join(texts)}." if texts else ""
 
 
 def rows_table(paper: Paper, rows: Iterable[Row], caption: str = "") -> Table:

@@ -10,10 +10,11 @@ from earlybird.predict.exchange import (
     predict_exchange,
     silent_senders,
 )
+from earlybird.predict.packing import Packing
 from earlybird.predict.profiles import merge_profiles
 from earlybird.predict.stages import one_after_the_other
 
 __all__ = [
-    "COMBINE", "MIXED", "SHARES", "ChosenModel", "Predictor", "choose_model", "merge_profiles",
+    "COMBINE", "MIXED", "SHARES", "ChosenModel", "Packing", "Predictor", "choose_model", "merge_profiles",
     "one_after_the_other", "over_empty_exchange", "predict_exchange", "silent_senders",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from earlybird.data.units import MAX_BYTES
 from earlybird.models.compiled import ChangingExchange
 from earlybird.predict.changing import changing_exchange
 from earlybird.predict.default_model import ChosenModel, choose_model
+from earlybird.predict.packing import Packing, packing_times_s
 from earlybird.predict.parts import Part, alike
 from earlybird.predict.ranges import INTERVAL_PERCENT
 from earlybird.predict.solvers import SOLVERS, times_s
@@ -51,6 +52,7 @@ def predict_exchange(
     share: str = SHARES[0],
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
+    packing: Packing | None = None,
 ) -> Prediction:
     """Seconds per rank for the messages of `pattern`, all posted at once, on `layout` (Thune et al. 2023).
 
@@ -62,6 +64,8 @@ def predict_exchange(
         `per-level`, both parts ending with the last byte that the rank receives, or over the `union`.
     combine : of a rank's times inside its node and between nodes, the `sum` (18); or `overlap`: its latencies
         are added, and of the rest the longer time counts, as if different hardware carried the messages.
+    packing : how each message is packed before it is sent and unpacked after it is received, by costs of
+        the profile: the time of that is added to each rank's. By default messages are not packed.
 
     Returns
     -------
@@ -75,11 +79,14 @@ def predict_exchange(
     InputError : the pattern has a rank outside the layout; the profile does not have a required level or
         BW(1); the model, `share`, `mixed` or `combine` is unknown; an argument is of another kind.
     """
-    return Predictor(pattern, layout, mixed=mixed, combine=combine).predict(profile, model, share=share)
+    return Predictor(pattern, layout, mixed=mixed, combine=combine).predict(
+        profile, model, share=share, packing=packing
+    )
 
 
-def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str) -> str | None:
-    """Why the (P,) `time_s` of `model` is 0 for ranks that send; None if there are no such ranks."""
+def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str, *, besides: str = "") -> str | None:
+    """Why the (P,) `time_s` of `model` is 0 for ranks that send; None if there are no such ranks. `besides`
+    names what it leaves out."""
     is_sender = np.bincount(pattern.src, minlength=len(time_s)) > 0
     ranks = np.flatnonzero(is_sender & (time_s == 0))
     if not len(ranks):
@@ -91,7 +98,7 @@ def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str) -> str | No
         if exchange_model(model).is_joint
         else f"{model} counts what a rank receives"
     )
-    return f"{subject} predicted to take 0 s: {why}, and no model contains the cost of the send call"
+    return f"{subject} predicted to take 0 s{besides}: {why}, and no model contains the cost of the send call"
 
 
 def used_levels(pattern: Pattern, layouts: Iterable[Layout]) -> tuple[str, ...]:
@@ -274,7 +281,14 @@ class Predictor:
         _require_profile(profile)
         return choose_model(self.levels, profile, named)
 
-    def predict(self, profile: Profile, model: str | None = None, *, share: str = SHARES[0]) -> Prediction:
+    def predict(
+        self,
+        profile: Profile,
+        model: str | None = None,
+        *,
+        share: str = SHARES[0],
+        packing: Packing | None = None,
+    ) -> Prediction:
         """See `predict_exchange`."""
         chosen = self.choose_model(profile, model)
         record, model = self._checked(profile, chosen.name, share), chosen.name
@@ -286,21 +300,31 @@ class Predictor:
                 self._times(replicates, record, share).time_s(self.combine), INTERVAL_PERCENT, axis=0
             ).T
         notes = self.reservations(profile, model)
-        if silent := silent_senders(self.pattern, found.time_s(self.combine)[0], model):
+        besides = " besides packing" if packing else ""
+        if silent := silent_senders(self.pattern, found.time_s(self.combine)[0], model, besides=besides):
             notes.append(silent)
         if len(replicates) < min(len(profile.replicates), _ENOUGH_REPLICATES):
             notes.append(_few_replicates(len(replicates)))
+        packing_s = None
+        if packing is not None:
+            packing_s, unmeasured = packing_times_s(self.pattern, self.num_ranks, profile, packing)
+            notes += unmeasured
+            interval_s = None if interval_s is None else interval_s + packing_s[:, None]
         prediction = Prediction(
             model=model,
             receive_s=found.receive_s[0],
             intra_node_s=found.intra_node_s[0],
             inter_node_s=found.inter_node_s[0],
             overlap_s=found.overlap_s[0] if self.combine == "overlap" else None,
+            packing_s=packing_s,
             profile_id=profile.id,
             pattern_sha256=self._sha256,
             layout=self._layout.text,
             time_interval_s=interval_s,
-            extra=chosen.to_json() | self._choices(record, share) | ({"notes": notes} if notes else {}),
+            extra=chosen.to_json()
+            | self._choices(record, share)
+            | (packing.to_json() if packing else {})
+            | ({"notes": notes} if notes else {}),
         )
         return prediction.require_possible()
 

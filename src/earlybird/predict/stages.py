@@ -25,5 +25,6 @@ def one_after_the_other(stages: Sequence[Prediction]) -> Prediction:
         intra_node_s=total_s("intra_node_s"),
         inter_node_s=total_s("inter_node_s"),
         overlap_s=None if last.overlap_s is None else total_s("overlap_s"),
+        packing_s=None if last.packing_s is None else total_s("packing_s"),
         time_interval_s=None,
     )

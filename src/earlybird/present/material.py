@@ -23,6 +23,7 @@ from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample, as_completion
 from earlybird.data.run_comparison import RunComparison
 from earlybird.data.shell_commands import path_argument
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.data.tolerance import Tolerance
 from earlybird.data.units import number_or_none as number_or_none
 from earlybird.present.registry import KINDS, kind_of, nouns
@@ -88,7 +89,8 @@ class Material:
     `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
     for the measured points, by Sample.point(). These, `references` and `verifications` are computed
     elsewhere: the report evaluates no model. `layout` is where the ranks of patterns and predictions run that
-    do not know it themselves. `names` are those of the files of each part, in order, as the
+    do not know it themselves. `statistic` is what is shown of measured times.
+    `names` are those of the files of each part, in order, as the
     user gave them, and `paths` are what a command accepts for them.
     """
 
@@ -111,6 +113,7 @@ class Material:
     references: tuple[ReferenceCurve, ...] = ()
     verifications: tuple[Verification, ...] = ()
     layout: Layout | None = None
+    statistic: Statistic = MEDIAN
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -46,7 +46,7 @@ def test_published_gains(gain, arguments, eta, gamma_us_per_mb):
     status, out, _ = gain("--threads", 8, *arguments, "--json")
     value = json.loads(out)
     assert status == 0
-    assert set(value) == {"eta", "gamma_s_per_byte"}
+    assert set(value) == {"eta", "eta_max", "eta_small", "gamma_s_per_byte"}
     assert value["eta"] == pytest.approx(eta, rel=1e-4)
     assert value["gamma_s_per_byte"] == pytest.approx(gamma_us_per_mb * 1e-12, rel=1e-4)
 
@@ -77,8 +77,20 @@ def test_one_partition_gains_nothing(gain):
 
 def test_table_and_csv(gain):
     arguments = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"]
-    assert gain(*arguments)[1].split() == ["delay", "rate", "ideal", "speed-up", "1000", "us/MB", "1.6410"]
-    assert gain(*arguments, "--format", "csv")[1].startswith("eta,gamma_s_per_byte\n1.641")
+    head, row = gain(*arguments)[1].splitlines()
+    assert re.split("  +", head.strip()) == ["delay rate", "ideal speed-up", "at most", "small messages"]
+    assert re.split("  +", row.strip()) == ["1000 us/MB", "1.6410", "64", "0.01562"]
+    csv = gain(*arguments, "--format", "csv")[1]
+    assert csv.startswith("eta,eta_max,eta_small,gamma_s_per_byte\n1.641")
+    assert csv.splitlines()[1].split(",")[1:3] == ["64.0", "0.015625"]
+
+
+@pytest.mark.parametrize(("gamma", "eta"), [("0us/MB", 1), ("1s/MB", 16)])
+def test_the_gain_stays_within_its_bounds(gain, gamma, eta):
+    value = json.loads(
+        gain("--threads", 8, "--theta", 2, "--bandwidth", "25GB/s", "--gamma", gamma, "--json")[1]
+    )
+    assert (value["eta"], value["eta_max"], value["eta_small"]) == (eta, 16, 1 / 16)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.models.maxrate import maxrate_bandwidth, maxrate_time_s, slowest_time_s
+
 ROOT = Path(__file__).parents[3]
 WORKED = ["examples/worked/pattern.csv", "--profile", "examples/worked/profile.json", "--layout", "1x1x4"]
 EXAMPLES = re.findall(r"```console\n\$ earlybird (.+)\n([^`]*)```", (ROOT / "docs" / "models.md").read_text())
@@ -281,3 +283,106 @@ def test_messages_share_the_links_between_switches_of_a_described_machine(earlyb
 )
 def test_what_does_not_go_with_a_described_machine_is_refused(earlybird, arguments, message):
     assert message in _refusal(earlybird(*arguments))
+
+
+def _packing_form(method, time_s, layout="strided", cache="hot"):
+    what = {"operation": "packing", "packing": layout, "cache": cache, "method": method}
+    return {
+        "what": what,
+        "form": "table",
+        "parameters": {"size_bytes": [1000, 4000], "time_s": [time_s, 4 * time_s]},
+    }
+
+
+@pytest.fixture
+def packed(tmp_path):
+    """Rank 0 sends to 1 and 2 to 1; a profile in which packing a byte takes 1 ns and unpacking it 2 ns."""
+    asked = _write(tmp_path, {"intra_socket": _level(1e9)}, "0,1,1000\n2,1,4000\n")
+    value = json.loads((tmp_path / "p.json").read_text())
+    forms = [_packing_form("pack", 1e-6), _packing_form("unpack", 2e-6)]
+    forms += [
+        _packing_form("loop-pack", 3e-6, cache="cold"),
+        _packing_form("loop-unpack", 4e-6, cache="cold"),
+    ]
+    forms += [_packing_form("pack", 5e-6, layout="indexed")]
+    (tmp_path / "p.json").write_text(json.dumps(value | {"forms": forms}))
+    return *asked, "--layout", "1x1x3"
+
+
+def test_packing_adds_what_a_rank_packs_and_unpacks(earlybird, packed):
+    plain = json.loads(earlybird(*packed, "--json")[1])
+    assert not any("packing" in key for key in plain)
+    value = json.loads(earlybird(*packed, "--packing", "strided", "--json")[1])
+    assert value["packing_s"] == pytest.approx([1e-6, 10e-6, 4e-6])
+    assert value["time_s"] == pytest.approx(np.add(plain["time_s"], value["packing_s"]))
+    assert value["intra_node_s"] == plain["intra_node_s"]
+    assert (value["packing"], value["packing_cache"], value["packing_by"]) == ("strided", "hot", "mpi")
+    postal = json.loads(earlybird(*packed, "--model", "postal", "--packing", "strided", "--json")[1])
+    assert "ranks 0, 2 only send and are predicted to take 0 s besides packing" in postal["notes"][0]
+    cold = "--packing", "strided", "--packing-cache", "cold", "--packing-by", "loop"
+    assert json.loads(earlybird(*packed, *cold, "--json")[1])["packing_s"] == pytest.approx(
+        [3e-6, 20e-6, 12e-6]
+    )
+    rows = list(csv.DictReader(io.StringIO(earlybird(*packed, *cold, "--format", "csv")[1])))
+    assert [float(row["packing_s"]) for row in rows] == pytest.approx([3e-6, 20e-6, 12e-6])
+
+
+def test_packing_is_a_column_of_the_table_and_of_the_report(earlybird, packed, tmp_path):
+    shown, note = earlybird(*packed, "--packing", "strided")[1:]
+    assert shown.splitlines()[0].split()[-1] == "packing" and shown.splitlines()[2].split()[-2:] == [
+        "10",
+        "us",
+    ]
+    assert "staircase (strided packing, hot, by MPI)" in note
+    (tmp_path / "prediction.json").write_text(earlybird(*packed, "--packing", "strided", "--json")[1])
+    page = earlybird("report", tmp_path / "prediction.json", "--terminal")[1]
+    assert re.search(
+        r"rank  +staircase \(strided packing, hot, by MPI\)  +strided packing, hot, by MPI  +idle", page
+    )
+    assert earlybird("show", tmp_path / "prediction.json")[1] == shown
+
+
+def test_messages_beyond_the_measured_sizes_of_packing_are_noted(earlybird, packed, tmp_path):
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8000\n")
+    value = json.loads(earlybird(*packed, "--packing", "strided", "--json")[1])
+    assert value["packing_s"] == pytest.approx([8e-6, 16e-6, 0])
+    assert any("packing was measured up to 3.91 KiB" in note for note in value["notes"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--packing", "contiguous"],
+            "no costs of packing and unpacking contiguous data with hot caches by mpi",
+        ),
+        (["--packing", "indexed"], "it has strided hot mpi and strided cold loop: choose of these"),
+        (["--packing-by", "loop"], "without --packing; add it"),
+        (["--packing", "strided", "--tolerance"], "--packing and --tolerance are both given"),
+        (["--packing", "diagonal"], "diagonal"),
+    ],
+)
+def test_packing_that_the_profile_does_not_have_is_refused(earlybird, packed, options, said):
+    assert said in _refusal(earlybird(*packed, *options))
+
+
+def test_a_profile_without_costs_of_packing_says_how_to_measure_them(earlybird):
+    error = _refusal(earlybird("predict", *WORKED, "--packing", "strided"))
+    assert "has no costs of packing; measure them with `earlybird measure packing -o packing`" in error
+
+
+def _slowest_s(earlybird, pattern, ranks, model):
+    asked = f"examples/worked/{pattern}.csv", "--profile", "examples/worked/profile.json"
+    value = json.loads(
+        earlybird("predict", *asked, "--layout", f"1x1x{ranks}", "--model", model, "--json")[1]
+    )
+    return max(value["time_s"])
+
+
+def test_equations_2_and_4_of_thune_et_al_are_special_cases_of_models(earlybird):
+    measured_s = maxrate_time_s(3, 180e3, 2e-6, 18e9)
+    ideal_s = maxrate_time_s(3, 180e3, 2e-6, float(maxrate_bandwidth(3, 10e9, 20e9)))
+    assert _slowest_s(earlybird, "equal", 3, "staircase") == pytest.approx(measured_s)
+    assert _slowest_s(earlybird, "equal", 3, "max-rate") == pytest.approx(ideal_s)
+    slowest_s = slowest_time_s(1, 1_100_000, 400_000, 2e-6, 10e9, 20e9)
+    assert _slowest_s(earlybird, "pattern", 4, "max-rate") == pytest.approx(slowest_s)

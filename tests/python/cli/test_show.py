@@ -7,11 +7,13 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from earlybird.data import files
 from earlybird.data.layout import parse_layout, save_layout
 from earlybird.data.pattern import load_pattern, save_pattern
+from earlybird.data.run import Run
 
 PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
@@ -202,3 +204,17 @@ def test_intervals_of_a_profile_in_another_form_are_left_out(earlybird, tmp_path
     (tmp_path / "profile.json").write_text(json.dumps(profile))
     for format in ("table", "csv", "json"):
         assert earlybird("show", tmp_path / "profile.json", "--format", format).returncode == 0
+
+
+def test_means_are_shown_of_runs_and_refused_for_files(earlybird, refused, folder):
+    earlybird("measure", "pingpong", *SYNTHETIC, "--sizes", "8", "--launches", "2", "-o", "run")
+    (point,) = json.loads(earlybird("show", "run", "--statistic", "mean", "--json").stdout)["points"]
+    times_s = [time for sample in Run.open(folder / "run").samples() for time in sample.steady_times_s()]
+    assert point["time_s"] == pytest.approx(np.mean(times_s)) and point["mean_of_iterations"] is True
+    shown = earlybird("show", "run", "--statistic", "mean").stdout
+    assert "values: means over the iterations of all launches\ninterval: 90% by Student's t" in shown
+    (point,) = json.loads(earlybird("show", "run", "--json").stdout)["points"]
+    assert "mean_of_iterations" not in point
+    refused(earlybird("show", "planted.json", "--statistic", "mean", check=False), "is for run folders")
+    earlybird("replay", *EXCHANGE, *SYNTHETIC, "-o", "replay")
+    refused(earlybird("show", "replay", "--statistic", "mean", check=False), "shown by its comparison.json")

@@ -130,3 +130,45 @@ def test_a_reference_of_an_earlier_version_has_null_for_its_speed_up():
     (result,) = results_from_json([value], "")
     assert result.speed_up is None and result.config == POINT
     assert result.row()["speed_up_coverage"] is None and result.time_s.high == 2e-6
+
+
+def _values(method, values_s, launch="0", **more):
+    return replace(
+        pipeline(method, 1.0, launch, rounds=len(values_s), **more), times_s=np.array(values_s) * 1e-6
+    )
+
+
+def test_means_are_over_the_iterations_of_all_launches_with_an_interval_by_students_t():
+    launches = [_values("single", [1, 2, 3], "0"), _values("single", [4, 20], "1")]
+    (median,) = results(launches)
+    (mean,) = results(launches, statistic="mean")
+    assert median.time_s.value == pytest.approx(7e-6) and not median.mean_of_iterations
+    assert "mean_of_iterations" not in median.to_json()
+    # 90 % of Student's t with 4 degrees of freedom: 2.1318.
+    half_s = 2.1318 * np.std([1, 2, 3, 4, 20], ddof=1) / 5**0.5 * 1e-6
+    assert mean.time_s == pytest.approx((6e-6, max(6e-6 - half_s, 0), 6e-6 + half_s), rel=1e-4)
+    assert mean.coverage == 0.9 and mean.to_json()["mean_of_iterations"] is True
+    (one,) = results([_values("single", [5])], statistic="mean")
+    assert one.time_s == pytest.approx((5e-6, 5e-6, 5e-6)) and one.coverage == 0
+
+
+def test_figures_follow_the_statistic_and_speed_ups_stay_medians():
+    samples = [_values("single", [8, 8, 8, 40]), _values("many", [4, 4, 4, 4])]
+    both = [
+        {result.method: result for result in results(samples, statistic=name)} for name in ("median", "mean")
+    ]
+    assert [by["many"].speed_up.value for by in both] == [2, 2]
+    size = POINT["size_bytes"]
+    rates = [by["many"].figures["single_bandwidth_bytes_per_s"] for by in both]
+    assert rates == pytest.approx([size / 8e-6, size / 16e-6])
+
+
+def test_collectives_have_the_mean_of_each_rank_with_the_statistic():
+    sample = replace(
+        collective("linear", 1e-6),
+        times_s=np.array([1.0, 1, 4]) * 1e-6,
+        rank_times_s=np.outer([1.0, 1, 4], [0.5, 0.5, 1, 1]) * 1e-6,
+        rounds=np.arange(3),
+    )
+    values = [results([sample], statistic=name)[0].figures["mean_s"] for name in ("median", "mean")]
+    assert values == pytest.approx([0.75e-6, 1.5e-6])

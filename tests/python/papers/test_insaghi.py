@@ -108,6 +108,16 @@ def test_every_figure_is_drawn_with_the_statistic_in_its_caption():
     assert names[:3] == ["by socket, measured", "by socket, regression", "by socket, regression of the paper"]
 
 
+def test_a_regression_that_a_logarithmic_axis_cannot_show_is_named():
+    """The paper's pipeline is negative up to 14 ranks."""
+    few = tuple(sample("pipeline", ranks, 1, 2.0 * ranks + noise(ranks)) for ranks in range(2, 9))
+    run = MeasuredRun("run", HEADER, tuple(launch("core", ranks) for ranks in range(2, 9)), few)
+    (chapter,) = paper_chapters(Material(runs=(run,)))
+    (pipeline,) = [figure for figure in chapter.figures if figure.title.startswith("Figure 3")]
+    assert [trace["name"] for trace in pipeline.data] == ["by socket, measured", "by socket, regression"]
+    assert pipeline.caption.endswith("Left out where it is not positive: by socket, regression of the paper.")
+
+
 def test_the_plan_has_the_algorithms_of_the_paper_or_those_of_earlybird():
     openmpi = replace(Resources.of(8, 2, 2), family="openmpi", library=Library("openmpi"))
     one_byte, sizes = INSAGHI.plan(Options(quick=True), openmpi, "openmpi")

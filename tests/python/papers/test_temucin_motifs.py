@@ -44,9 +44,13 @@ def motif(kernel, threads=2, sizes=SIZES, mpi="mpich", **times):
     return found
 
 
-def measured(*parts, header=HEADER):
+def runs_with(*parts, header=HEADER):
     samples = tuple(sample for part in parts for sample in part)
-    return throughputs(Material(runs=(MeasuredRun("run", header, (), samples),)))
+    return (MeasuredRun("run", header, (), samples),)
+
+
+def measured(*parts, header=HEADER):
+    return throughputs(Material(runs=runs_with(*parts, header=header)))
 
 
 def verdicts(*parts):

@@ -7,6 +7,7 @@ import pytest
 
 from earlybird.data.run import Sample
 from earlybird.measure.groups import Library, Options, Resources
+from earlybird.papers.page import place_line
 from earlybird.papers.registry import PAPERS, paper_chapters
 from earlybird.present.material import Material, MeasuredRun
 
@@ -64,3 +65,12 @@ def test_rates_of_threads_are_next_to_those_of_the_article(version, name):
     assert [row[-1] for row in chapter.tables[0].rows] == [
         "1.00", "1.00, 0.5", "5.33, 5.33", "2.00, 4.00",
     ]  # fmt: skip
+
+
+def test_notes_and_the_line_below_the_table_name_the_cores_and_nodes():
+    crowded = replace(sample("shared", 2, 128e-6, [64e-6, 128e-6]), oversubscribed=True)
+    measured = material(crowded)
+    notes = [row.note for row in THREADS.rows(measured) if row.here]
+    assert notes and all("more threads than cores (2 cores here)" in note for note in notes)
+    assert place_line(measured, "threads") == "Here: unnamed machine (2 cores), 1 node."
+    assert place_line(Material(), "threads") == "" and "million messages per second" in THREADS.legend

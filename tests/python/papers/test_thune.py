@@ -10,12 +10,14 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.profile import load_profile
 from earlybird.measure.groups import Library, Options, Resources
+from earlybird.papers.page import rows_table
 from earlybird.papers.registry import PAPERS
 from earlybird.papers.thune.experiments import exchanges, sweep_layout, sweep_pattern
 from earlybird.papers.thune.published import MACHINES
 from earlybird.patterns.pairs import pairs_exchange
 from earlybird.predict import Predictor
 from earlybird.present.material import Material
+from earlybird.present.render.terminal import print_table
 
 THUNE = PAPERS["thune"]
 PRINTED = list(csv.DictReader((Path(__file__).parent / "table1.csv").open()))
@@ -73,6 +75,8 @@ def test_the_plan_has_the_exchanges_of_every_level():
     small = THUNE.plan(Options(quick=True), mpich(2, 1), "mpich")
     assert [step.name for step in small] == ["messages", "figure3", "packing", "table2-intra_socket"]
     assert len(THUNE.remarks(Options(), mpich(2, 1))) == 3
+    (packing,) = small[2].groups
+    assert {point["packing"] for point in packing.points} == {"indexed"}  # the one that the page prints
 
 
 def test_exchanges_have_messages_on_their_level_only():
@@ -92,3 +96,12 @@ def test_what_needs_another_machine_says_so():
     notes = {row.quantity: row.note for row in THUNE.rows(Material())}
     largest = next(text for text in notes if "8192 processes, 2744632 messages" in text)
     assert "needs 8192 cores on 64 nodes" in notes[largest]
+
+
+def test_long_values_are_folded_and_missing_bandwidths_name_the_cores(capsys):
+    rows = THUNE.rows(Material())
+    assert any(row.note == "not measured: needs 16 cores on a socket" for row in rows)
+    long = [replace(row, here="loop-pack 381 MB/s, loop-unpack 319 MB/s, pack 320 MB/s, unpack 266 MB/s",
+                    mpi="Intel MPI") for row in rows]  # fmt: skip
+    print_table(rows_table(THUNE, long))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100

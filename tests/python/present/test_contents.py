@@ -1,6 +1,7 @@
 """The first screen: a line per answer, the advice first, and one line that says how far to trust them."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -169,3 +170,16 @@ def test_many_answers_of_a_chapter_are_counted(tmp_path, make):
     *first, last = report.answers
     assert len(first) == 3 and last.what == "Which algorithm should a collective use?"
     assert last.sentence == "2 more answers in the chapter on this question."
+
+
+def test_means_are_named_in_every_caption_and_after_the_answers(complete):
+    report, means = contents(complete), contents(replace(complete, statistic="mean"))
+
+    def captions(of_report):
+        chapters = [of_report.chapters[id] for id in ("machine", "pipelines", "collectives")]
+        return " ".join(figure.caption for chapter in chapters for figure in chapter.figures)
+
+    assert "edian over iterations" in captions(report) and "ean over the iterations" not in captions(report)
+    assert "Mean" not in report.trust
+    assert "ean over the iterations" in captions(means) and "edian over iterations" not in captions(means)
+    assert "Measured times are means over the iterations of all launches" in means.trust

@@ -28,8 +28,8 @@ from earlybird.machine import hardware
 from earlybird.measure import suites
 from earlybird.measure.effort import Effort, suited_to
 from earlybird.measure.groups import Options, Resources
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES
 from earlybird.measure.launchers import make_launcher
-from earlybird.measure.options import DEFAULT_LAUNCHES
 from earlybird.measure.replays import compare_run, predict_all
 from earlybird.predict import Predictor
 from earlybird.present.render.data import print_json

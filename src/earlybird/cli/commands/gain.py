@@ -29,12 +29,16 @@ def gain(
     ready.
 
     It is eta of equation (4) of Gillis et al. 2023, for large messages: latency and the cost of a message are
-    left out. Give the delay rate as --gamma, or let --ai, --ci and --frequency (with --epsilon and --delta)
+    left out. Next to it are its bounds: at most the number of partitions, however late the last one is, and
+    for small messages, where only latency counts, the loss of equation (5). Give the delay rate as --gamma,
+    or let --ai, --ci and --frequency (with --epsilon and --delta)
     determine it; see docs/pipeline-models.md.
     """
     gamma = delay.rate()(theta)
     result = {
         "eta": pipelined.large_message_gain(threads, theta, gamma, bandwidth),
+        "eta_max": float(threads * theta),
+        "eta_small": pipelined.small_message_gain(threads, theta),
         "gamma_s_per_byte": gamma,
     }
     if size is not None:

@@ -25,14 +25,16 @@ from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS, variant_of
 from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
+from earlybird.data.methods import CACHES, PACKINGS
 from earlybird.data.pattern import load_fitting_pattern
 from earlybird.data.simulated_machine import parse_simulated_machine
-from earlybird.predict import COMBINE, MIXED, SHARES, Predictor, choose_model, predict_exchange
+from earlybird.predict import COMBINE, MIXED, SHARES, Packing, Predictor, choose_model, predict_exchange
 from earlybird.predict.equal_nodes import equal_nodes, node_numbers, one_node
 from earlybird.predict.exchange import used_levels
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
+from earlybird.predict.packing import PACKERS
 from earlybird.predict.what_if import changed_profile, sensitivities, unused_settings
 from earlybird.predict.what_if import tolerance as tolerances
 from earlybird.present.render.data import Format
@@ -68,6 +70,26 @@ def predict(
     share: ShareOption = None,
     mixed: MixedOption = None,
     combine: CombineOption = None,
+    packing: Annotated[
+        str | None,
+        typer.Option(
+            help="Messages are packed and unpacked, of data that are contiguous, strided or indexed: add the "
+            "costs of that in the profile; see docs/packing.md.  [default: not packed]"
+        ),
+        OneOf(*PACKINGS),
+    ] = None,
+    packing_cache: Annotated[
+        str | None,
+        typer.Option(help=f"Of --packing: the caches.  [default: {CACHES[0]}]"),
+        OneOf(*CACHES),
+    ] = None,
+    packing_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Of --packing: by MPI_Pack and MPI_Unpack, or by a loop over the data.  [default: mpi]"
+        ),
+        OneOf(*PACKERS),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -124,12 +146,20 @@ def predict(
             f"predict takes one pattern, but {len(patterns)} are given; give one file, such as mesh.csv"
         )
     _check_options(layout, map_by, nodes, sockets, sensitivity, tolerance)
+    packed = _packing(packing, packing_cache, packing_by)
+    if packed is not None:
+        questions = {"--nodes": nodes is not None, "--sensitivity": sensitivity, "--tolerance": tolerance}
+        for name in (name for name, is_given in questions.items() if is_given):
+            raise InputError(
+                f"--packing and {name} are both given, but packing depends on neither nodes nor network; "
+                "give one of them"
+            )
     map_by = map_by or MAPPINGS[0]
     if machine is not None:
         others = {
             "--profile": profile, "--model": model != LINKS and model, "--share": share, "--mixed": mixed,
             "--combine": combine, "--set": settings, "--nodes": nodes, "--sensitivity": sensitivity,
-            "--tolerance": tolerance,
+            "--tolerance": tolerance, "--packing": packing,
         }  # fmt: skip
         _check_machine_options([name for name, value in others.items() if value], layout)
         pattern, described = load_fitting_pattern(patterns[0]), parse_simulated_machine(machine)
@@ -165,11 +195,21 @@ def predict(
         else:
             print_tolerance(replace(tolerances(*arguments), extra=given), format)
     else:
-        prediction = predict_exchange(pattern, layouts[0], joined, chosen.name, **options)
+        prediction = predict_exchange(pattern, layouts[0], joined, chosen.name, packing=packed, **options)
         more = {
             name: value for name, value in given.items() if name != "combine"
         }  # which it has if it matters
         print_prediction(replace(prediction, extra={**prediction.extra, **more}), format, pattern)
+
+
+def _packing(layout: str | None, cache: str | None, by: str | None) -> Packing | None:
+    """Return how messages are packed; InputError for the details of that without --packing."""
+    if layout is not None:
+        return Packing(layout, cache or CACHES[0], by or next(iter(PACKERS)))
+    for name, value in (("--packing-cache", cache), ("--packing-by", by)):
+        if value is not None:
+            raise InputError(f"{name} {value} is given without --packing; add it, such as --packing strided")
+    return None
 
 
 def _check_machine_options(others: list[str], layout: str | None) -> None:

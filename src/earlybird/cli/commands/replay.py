@@ -20,6 +20,7 @@ from earlybird.data.run import Run
 from earlybird.measure.continued import refuse_changes, refuse_other_network
 from earlybird.measure.effort import suited_to
 from earlybird.measure.foreign_runs import refuse_unstated
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES
 from earlybird.measure.launchers import make_launcher
 from earlybird.measure.replays import (
     better_combination,
@@ -39,7 +40,6 @@ from earlybird.present.render.notes import note
 from earlybird.present.subjects.exchange.terminal import print_comparison, print_measured
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
-DEFAULT_LAUNCHES = 5
 DEFAULT_BUDGET_S = 20.0
 
 

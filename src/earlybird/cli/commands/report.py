@@ -1,15 +1,17 @@
 """`earlybird report`: one self-contained page, or the same results in the terminal."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption, check_map_by
+from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption, StatisticOption, check_map_by
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
+from earlybird.data.statistics import MEDIAN, SHOWN
 from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_text
@@ -29,6 +31,7 @@ def report(
         typer.Option(help=f"Where the ranks of patterns run: {LAYOUT_HELP}"),
     ] = None,
     map_by: LayoutMapByOption = None,
+    statistic: StatisticOption = MEDIAN,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Page to write.  [default: report.html]")
     ] = None,
@@ -53,7 +56,9 @@ def report(
     from earlybird.present.render import text as tables
 
     where = None if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
-    collected = with_fitted(material.collect(inputs, where, load_fitting_pattern))
+    collected = with_fitted(
+        replace(material.collect(inputs, where, load_fitting_pattern), statistic=SHOWN[statistic])
+    )
     if where is not None and not collected.patterns:
         raise InputError(f"--layout {layout} is for patterns, but none is given; add one, such as mesh.csv")
     if output is not None or not terminal:

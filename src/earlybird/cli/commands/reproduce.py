@@ -20,9 +20,9 @@ from earlybird.measure import sides
 from earlybird.measure.continued import refuse_changes
 from earlybird.measure.effort import Effort
 from earlybird.measure.foreign_runs import refuse_unstated
-from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.suites import read_options
-from earlybird.papers.page import printed_table, rows_table, summary
+from earlybird.papers.page import place_line, printed_table, rows_table, summary
 from earlybird.papers.paper import Paper
 from earlybird.papers.registry import PAPERS, find_paper, paper_chapters
 from earlybird.present.material import Material
@@ -114,7 +114,12 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
         print_line(table.caption)
         print_table(table)
         print_line()
-        for line in filter(None, (paper.legend, summary(rows) if material.runs else "")):
+        below = (
+            (place_line(material, paper.name), paper.legend, summary(rows))
+            if material.runs
+            else (paper.legend,)
+        )
+        for line in filter(None, below):
             print_line(line)
 
 

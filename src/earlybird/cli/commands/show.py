@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
+from earlybird.cli.options.shared import StatisticOption
 from earlybird.cli.options.values import OneOf
 from earlybird.data import files, kernels
 from earlybird.data.errors import InputError
@@ -15,6 +16,7 @@ from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import SCHEMA as RUN_SCHEMA
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import resume_command
+from earlybird.data.statistics import MEDIAN, SHOWN, Statistic
 from earlybird.present.registry import KINDS, kind_of, nouns
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
@@ -34,6 +36,7 @@ def show(
         str | None,
         typer.Option(help="Of a pattern: the layout for which to print how much stays on sockets and nodes."),
     ] = None,
+    statistic: StatisticOption = MEDIAN,
     format: Annotated[
         str,
         typer.Option(help="How to print it on stdout; junit for checks, comparisons and guidelines."),
@@ -53,6 +56,8 @@ def show(
             f"{source} has no testcases for --format junit, which checks, comparisons of runs and guidelines "
             "have; give table, csv or json"
         )
+    if statistic != MEDIAN:
+        _require_samples(source, statistic)
     if layout is not None:
         _show_traffic(source, layout, format)
         return
@@ -61,13 +66,30 @@ def show(
     if (source / SUMMARY).exists():
         _show_recording(source, format)
     elif source.is_dir():
-        _show_run(Run.open(source), format)
+        _show_run(Run.open(source), format, SHOWN[statistic])
     elif (suffix := files.suffix_of(source)) in (".npz", *MATRIX_MARKET_SUFFIXES):
         _show_pattern(load_pattern(source), source, format)
     elif suffix == ".json":
-        _show_json(source, format)
+        _show_json(source, format, statistic)
     else:
         _show_table(source, format)
+
+
+def _require_samples(source: Path, statistic: str) -> None:
+    """Raise InputError unless the times that are shown of `source` come from samples: those of other files
+    are stored."""
+    run = source if source.is_dir() else source.parent
+    is_run = (source.is_dir() or source.name == _RUN) and (run / _RUN).exists()
+    if not is_run:
+        raise InputError(
+            f"--statistic {statistic} is for run folders, but {source} is none; omit it, or give the folder "
+            "of a run"
+        )
+    if stored := next((name for name in _OF_RUNS if (run / name).exists()), None):
+        raise InputError(
+            f"--statistic {statistic} is for times of samples, but {run} is shown by its {stored}, whose "
+            "values are medians; omit it"
+        )
 
 
 def _has_testcases(source: Path) -> bool:
@@ -90,11 +112,11 @@ def _show_table(source: Path, format: str) -> None:
         raise InputError(f"{source} is no file that earlybird wrote; {ALLOWED}")
 
 
-def _show_json(source: Path, format: str) -> None:
+def _show_json(source: Path, format: str, statistic: str = MEDIAN) -> None:
     value = files.read_json(source, "file")
     schema = value.get("schema")
     if schema == RUN_SCHEMA:
-        _show_run(Run.open(source.parent), format)
+        _show_run(Run.open(source.parent), format, SHOWN[statistic])
     elif kind := kind_of(schema):
         kind.show(kind.read(value, source), format)
     elif not schema:
@@ -110,10 +132,11 @@ def _show_recording(source: Path, format: str) -> None:
 
 
 # The files in a run folder that say what its samples mean.
+_RUN = "run.json"
 _OF_RUNS = ("comparison.json", "check.json")
 
 
-def _show_run(run: Run, format: str) -> None:
+def _show_run(run: Run, format: str, statistic: Statistic) -> None:
     from earlybird.present.subjects.exchange.terminal import print_measured
     from earlybird.present.subjects.measured.terminal import print_run
 
@@ -126,9 +149,9 @@ def _show_run(run: Run, format: str) -> None:
     elif all(sample.kernel == kernels.CHECK.name for sample in samples):
         raise InputError(f"the check in {run.path} did not complete; run `earlybird check` with another -o")
     elif suites := [sample for sample in samples if sample.kernel != kernels.EXCHANGE.name]:
-        print_run(run, suites, format)
+        print_run(run, suites, format, statistic)
     else:
-        print_measured(run, format)
+        print_measured(run, format, statistic)
 
 
 def _show_pattern(pattern: Pattern, source: Path, format: str) -> None:

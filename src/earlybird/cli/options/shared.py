@@ -11,7 +11,8 @@ from earlybird.cli.options.values import DURATION, FRACTION, SIZE, OneOf
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
 from earlybird.data.levels import LEVELS, MAPPINGS
-from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
+from earlybird.data.statistics import SHOWN
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 
 if TYPE_CHECKING:
     from earlybird.data.profile import Profile
@@ -68,6 +69,14 @@ ShareOption = Annotated[
     str | None,
     typer.Option(help=f"--model {SHARING.name}: what gets an equal share.  [default: message]"),
     OneOf(*SHARES),
+]
+StatisticOption = Annotated[
+    str,
+    typer.Option(
+        help="Of measured times: the median over iterations, then launches; or the mean over the iterations "
+        "of all launches, with its 90 % interval by Student's t, as in Gillis et al. 2023."
+    ),
+    OneOf(*SHOWN),
 ]
 CombineOption = Annotated[
     str | None,

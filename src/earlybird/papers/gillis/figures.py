@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from earlybird.compare.intervals import over_launches
 from earlybird.data.methods import SINGLE
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
+from earlybird.data.statistics import MEAN
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.papers.gillis.headlines import (
     has_contexts,
@@ -22,8 +22,10 @@ from earlybird.present.core.lines import hover, line, method_name, size_x, sprea
 from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.pipelines.view import Pipeline, setting_text
 
-_CONFIDENCE = 0.9
-_STATISTIC = "As in the paper: the mean over all iterations, shaded its 90 % interval by Student's t. "
+_STATISTIC = (
+    "As in the paper: the mean over all iterations, shaded its 90 % interval by Student's t. The interval of "
+    "a time that contains 0 is shaded to the edge. "
+)
 _LINK = (
     "Dotted: the time at the bandwidth of a single message of the largest buffer, where the paper draws that "
     "of its link."
@@ -66,15 +68,8 @@ def paper_figures(measured: Sequence[Pipeline]) -> list[Figure]:
 def mean_estimate(samples: Sequence[Sample]) -> Estimate | None:
     """Return the mean over the iterations of all launches, and its 90 % interval by Student's t; None if
     there are fewer than two."""
-    from scipy.special import stdtrit
-
-    times_s = np.concatenate([sample.steady_times_s() for sample in samples]) if samples else np.empty(0)
-    if len(times_s) < 2:
-        return None
-    mean_s = float(times_s.mean())
-    quantile = float(stdtrit(len(times_s) - 1, (1 + _CONFIDENCE) / 2))
-    half_s = quantile * float(times_s.std(ddof=1)) / len(times_s) ** 0.5
-    return Estimate(mean_s, max(mean_s - half_s, 0.0), mean_s + half_s)
+    launches = [sample.steady_times_s() for sample in samples]
+    return over_launches(launches, MEAN)[0] if sum(map(len, launches)) > 1 else None
 
 
 def _means(pipeline: Pipeline) -> dict[str, list[tuple[Any, Estimate]]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from earlybird.data import labels
 from earlybird.data.methods import AGGREGATED, EARLYBIRD, MANY, ONE_RECEIVES, OWN_CALLS, PER_PARTITION
 from earlybird.data.units import format_bytes
-from earlybird.papers.page import runs_of
+from earlybird.papers.page import crowded_text, runs_of
 from earlybird.papers.paper import NOT_MEASURED, Row
 from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.points import Point
@@ -78,7 +78,7 @@ class Headline:
         if setting.vcis > 1 and setting.vcis != self.vcis:
             differs.append(f"{setting.vcis} contexts (paper: {self.vcis})")
         if pipeline.oversubscribed:
-            differs.append("more threads than cores, so times include the scheduler's")
+            differs.append(crowded_text("threads", pipeline.run))
         method = f"{labels.method(found.method)}, {format_bytes(found.point.size_bytes)}"
         delay = f", delay rate {setting.late()}" if setting.gamma_s_per_byte else ""
         return "; ".join([method + delay, *found.others, *differs])

@@ -1,10 +1,12 @@
 """Figures 1 to 8 of Insaghi's paper, and its surfaces over ranks and size, drawn from this machine."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.insaghi import load_insaghi
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.fit.insaghi_forms import Grid, design, is_logarithmic
@@ -40,7 +42,7 @@ def paper_figures(measured: Sequence[Latencies]) -> list[Figure]:
 
 
 def _caption(one: Latencies) -> str:
-    crowded = " Partly more ranks than cores." if one.oversubscribed else ""
+    crowded = f" Partly {one.crowded}." if one.crowded else ""
     own = " Algorithms of Earlybird, in the place of Open MPI's." if one.own else ""
     return f"Latency here: {STATISTICS[one.statistic]}; the paper's: mean over ranks.{own}{crowded}"
 
@@ -75,6 +77,7 @@ def _regression_figure(id: str, number: int, operation: str, algorithm: str, one
     data: list[dict[str, Any]] = []
     values: list[float] = []
     ranks: list[int] = []
+    left_out: list[str] = []
     for map_by in _MAPPINGS:
         curve = one.curve(operation, algorithm, map_by)
         if not curve:
@@ -89,7 +92,10 @@ def _regression_figure(id: str, number: int, operation: str, algorithm: str, one
             (f"by {map_by}, regression of the paper", grid.tolist(), _paper(*which, grid), "dash", {}),
         ]
         for name, x, y_us, dash, more in lines:
-            known = [(p, t * _US) for p, t in zip(x, y_us, strict=False) if np.isfinite(t) and t > 0]
+            finite = [(p, t * _US) for p, t in zip(x, y_us, strict=False) if np.isfinite(t)]
+            known = [(p, time_s) for p, time_s in finite if time_s > 0]
+            if len(known) < len(finite):
+                left_out.append(name)
             if not known:
                 continue
             xs, ys = zip(*known, strict=True)
@@ -104,7 +110,8 @@ def _regression_figure(id: str, number: int, operation: str, algorithm: str, one
         axes.log_count_axis([p for p in ranks if p & (p - 1) == 0] or ranks, "ranks"),
         axes.log_time_axis(values, "latency"),
     )
-    return Figure(id, title, _caption(one), data, layout)
+    negative = f" Left out where it is not positive: {labels.listed(left_out)}." if left_out else ""
+    return Figure(id, title, _caption(one) + negative, data, layout)
 
 
 def _own(one: Latencies, operation: str, algorithm: str, map_by: str, ranks: np.ndarray) -> list[float]:
@@ -161,9 +168,10 @@ def _surface(id: str, operation: str, one: Latencies) -> Figure:
             )
     if not data:
         return Figure(id, title, "", absence="No run has several sizes.")
-    scene = {
-        "xaxis": {"type": "log", "title": {"text": "ranks"}},
-        "yaxis": {"type": "log", "title": {"text": "bytes"}},
-        "zaxis": {"type": "log", "title": {"text": "seconds"}},
+    scene: dict[str, Any] = {
+        f"{axis}axis": {"type": "log", "title": {"text": text}, "dtick": dtick}
+        for axis, text, dtick in (("x", "ranks", math.log10(2)), ("y", "bytes", 2), ("z", "seconds", 1))
     }
+    # From farther away and above, so that the names of all axes are inside the figure.
+    scene["camera"] = {"eye": {"x": 1.7, "y": 1.7, "z": 1.1}, "center": {"x": 0, "y": 0, "z": -0.2}}
     return Figure(id, title, _caption(one), data, axes.layout({}, {}, scene=scene), wide=True)

@@ -10,7 +10,7 @@ from earlybird.data import labels
 from earlybird.data.collective_algorithms import family_of, parse_method
 from earlybird.data.run import Sample
 from earlybird.fit.insaghi_forms import Regression, regressions
-from earlybird.papers.page import runs_of
+from earlybird.papers.page import crowded_text, runs_of
 from earlybird.predict.published_collectives import published_mapping
 from earlybird.present.core.parts import grouped
 from earlybird.present.material import Material, MeasuredRun
@@ -34,6 +34,7 @@ class Latencies:
     statistic : the column that is compared: the paper's mean over ranks, where it is known.
     break_ranks : the ranks that fill the first node, at which form 1 has its break.
     own : whether Earlybird's algorithms were measured, because the MPI's cannot be forced.
+    crowded : that some latencies had more ranks than cores, as text; "" if none had.
     """
 
     label: str
@@ -41,7 +42,7 @@ class Latencies:
     statistic: str
     break_ranks: int
     own: bool
-    oversubscribed: bool
+    crowded: str
 
     def regressions(self) -> list[Regression]:
         """Return the fits of the paper that these latencies allow."""
@@ -78,13 +79,13 @@ def latencies(material: Material) -> list[Latencies]:
 
 def _of_mpi(mpi: str, pairs: Sequence[tuple[MeasuredRun, Sample]]) -> Latencies | None:
     own = _family(pairs[0][0], mpi) != OPENMPI
-    rows, oversubscribed = [], False
+    rows, crowded = [], ""
     for run, sample in pairs:
         algorithm = parse_method(sample.method or "").name
         if algorithm.startswith(OWN) is not own or algorithm.removeprefix(OWN) not in ALGORITHMS:
             continue
         config = sample.config
-        oversubscribed = oversubscribed or sample.oversubscribed
+        crowded = crowded or (crowded_text("ranks", run) if sample.oversubscribed else "")
         rows.append(
             {
                 "operation": str(config["operation"]),
@@ -104,9 +105,7 @@ def _of_mpi(mpi: str, pairs: Sequence[tuple[MeasuredRun, Sample]]) -> Latencies 
         return None
     table = pandas.DataFrame(rows)
     statistic = MEAN if table[MEAN].notna().all() else COMPLETION
-    return Latencies(
-        labels.flavour(mpi), table, statistic, _ranks_of_first_node(table, pairs), own, oversubscribed
-    )
+    return Latencies(labels.flavour(mpi), table, statistic, _ranks_of_first_node(table, pairs), own, crowded)
 
 
 def _mean_s(sample: Sample) -> float:

@@ -82,8 +82,8 @@ def _note(one: Latencies, regression: Regression) -> str:
     notes.append(f"R2 {regression.r_squared:.3f}")
     if one.own:
         notes.append("algorithms of Earlybird")
-    if one.oversubscribed:
-        notes.append("partly more ranks than cores")
+    if one.crowded:
+        notes.append(f"partly {one.crowded}")
     return "; ".join(notes)
 
 

@@ -3,23 +3,21 @@
 from earlybird.papers.page import chapter_of
 from earlybird.papers.paper import Paper, Row
 from earlybird.papers.temucin import motif_statements, plan, statements
+from earlybird.papers.temucin.application import application_rows
 from earlybird.papers.temucin.panels import panel_figures
 from earlybird.papers.temucin.throughput import NAME, throughputs
 from earlybird.papers.temucin.throughput_figures import throughput_figures
 from earlybird.present.core.parts import Chapter
 from earlybird.present.material import Material
 
-_SNAP = Row(
-    "SNAP",
-    "speed-up expected from porting SNAP-C",
-    "a picture",
-    note="the paper prints no values; `earlybird record` and `earlybird project` give those of a program",
-)
-
 
 def _rows(material: Material) -> list[Row]:
     measured, motifs = statements.reproducing(material), throughputs(material)
-    return [*statements.metric_rows(measured), *motif_statements.motif_rows(motifs), _SNAP]
+    return [
+        *statements.metric_rows(measured),
+        *motif_statements.motif_rows(motifs),
+        *application_rows(material, motifs),
+    ]
 
 
 def _chapter(material: Material) -> Chapter:

@@ -41,18 +41,21 @@ class _Statement:
     def found(self, measured: Sequence[Throughput]) -> list[Found]:
         """Return what each MPI and method has."""
         return [
-            judged(label, method, self._ratios(group, method), self.holds, ratio_text)
+            self._judged(label, method, group)
             for label, group in _by_mpi(measured).items()
             for method in self.methods
         ]
 
-    def _ratios(self, measured: Sequence[Throughput], method: str) -> _Ratios:
-        """Return those with the fewest threads that have the method: with more, threads share cores in the
-        paper too."""
-        like = (one for one in measured if one.setting.motif == self.motif and method in one.methods())
+    def _judged(self, label: str, method: str, group: Sequence[Throughput]) -> Found:
+        """Judge the ratios with the fewest threads that have the method: with more, threads share cores in
+        the paper too."""
+        like = (one for one in group if one.setting.motif == self.motif and method in one.methods())
         one = min(like, key=lambda one: one.setting.threads, default=None)
         if one is None:
-            return []
+            return Found(label, method)
+        return judged(label, method, self._ratios(one, method), self.holds, ratio_text, one.crowded)
+
+    def _ratios(self, one: Throughput, method: str) -> _Ratios:
         ratios = [(point, one.ratio(point, method, self.other)) for point in one.points]
         return [(format_bytes(point.size_bytes), found.value) for point, found in ratios if found]
 
@@ -127,4 +130,5 @@ def _loss(label: str, alone: Throughput, most: Throughput, method: str) -> Found
         f"one thread {format_bandwidth(before.value)}, {threads} threads with {threads} times the "
         f"computation {format_bandwidth(after.value)}"
     )
+    note = "; ".join(filter(None, [note, most.crowded]))
     return Found(label, method, labels.percent(loss), loss <= PAPER_LOSS + SAME, note)

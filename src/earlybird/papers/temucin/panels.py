@@ -126,15 +126,23 @@ def panel_figures(measured: Sequence[Metrics]) -> list[Figure]:
             shown = [one for one in group if panel.shows(one.setting)]
             title = f"{panel.title}: {label}, {labels.level(level)}"
             if shown:
-                figures.append(_figure(f"temucin-{panel.id}-{k}", title, panel, shown))
+                figures.append(_figure(f"temucin-{panel.id}-{k}", title, panel, shown, measured))
     return figures
 
 
-def _figure(id: str, title: str, panel: _Panel, shown: Sequence[Metrics]) -> Figure:
+def _in_order(measured: Sequence[Metrics]) -> list[Metrics]:
+    return sorted(measured, key=lambda one: (one.setting.partitions, one.setting.noise))
+
+
+def _figure(
+    id: str, title: str, panel: _Panel, shown: Sequence[Metrics], measured: Sequence[Metrics]
+) -> Figure:
+    """Return the panel of `shown`, whose curves look the same in all panels of what was `measured`."""
     _, meaning, text, axis = METRICS[panel.metric]
     data: list[dict[str, Any]] = []
     values: list[float] = []
-    order = sorted(shown, key=lambda one: (one.setting.partitions, one.setting.noise))
+    order = _in_order(shown)
+    curves = list(dict.fromkeys(panel.curve(one.setting) for one in _in_order(measured)))
     methods = [SINGLE] if panel.metric == BANDWIDTH else []
     for number, one in enumerate(order):
         for method in (*(methods if number == len(order) - 1 else ()), *_DASHES):
@@ -148,7 +156,7 @@ def _figure(id: str, title: str, panel: _Panel, shown: Sequence[Metrics]) -> Fig
             is_reference = method == SINGLE
             curve = labels.method(SINGLE) if is_reference else panel.curve(one.setting)
             name = axes.label(curve if is_reference else f"{curve}, {labels.method(method)}")
-            look = "measured" if is_reference else axes.series(number)
+            look = "measured" if is_reference else axes.series(curves.index(curve))
             spreads = [estimate for _, estimate in known]
             texts = [
                 hover(name, format_bytes(point.size_bytes), estimate, text, point.results[method].launches)

@@ -7,6 +7,7 @@ from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, O
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, OWN_CALLS
 from earlybird.data.units import format_bandwidth, format_bytes
+from earlybird.papers.page import crowded_text
 from earlybird.papers.paper import NOT_MEASURED, Row
 from earlybird.papers.temucin.throughput import NAME
 from earlybird.present.core.notation import ratio_text
@@ -55,11 +56,15 @@ class _Statement:
     def found(self, measured: Sequence[Metrics]) -> list[Found]:
         """Return what each MPI and method has."""
         return [
-            judged(label, method, self.values(group, method), self.holds, self.format)
+            judged(label, method, self.values(group, method), self.holds, self.format, _crowded(group))
             for (label, _), group in grouped(measured, lambda one: (one.label, one.setting.level)).items()
             for method in _METHODS
             if any(method in one.methods() for one in group)
         ]
+
+
+def _crowded(measured: Sequence[Metrics]) -> str:
+    return next((crowded_text("threads", one.run) for one in measured if one.oversubscribed), "")
 
 
 def judged(
@@ -68,12 +73,13 @@ def judged(
     values: Sequence[tuple[str, float]],
     holds: Callable[[Sequence[float]], bool],
     text_of: Callable[[float], str],
+    note: str = "",
 ) -> Found:
     """Return named values with the verdict on them; fewer than two have none."""
     if len(values) < 2:
         return Found(label, method)
     listed = ", ".join(f"{name}: {text_of(value)}" for name, value in values)
-    return Found(label, method, listed, holds([value for _, value in values]))
+    return Found(label, method, listed, holds([value for _, value in values]), note)
 
 
 def statement_rows(

@@ -9,6 +9,7 @@ from earlybird.data.kernels import HALO3D, SWEEP3D
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
+from earlybird.papers.page import crowded_text
 from earlybird.present.core.points import Point, groups, methods_of
 from earlybird.present.material import Material, number_or_none
 from earlybird.present.subjects.pipelines.view import reproduces
@@ -41,6 +42,7 @@ class Throughput:
     setting: Setting
     points: tuple[Point, ...]
     samples: tuple[Sample, ...]
+    crowded: str = ""  # that threads or ranks had too few cores
 
     @property
     def title(self) -> str:
@@ -57,10 +59,6 @@ class Throughput:
                 f"noise {noise}",
             )
         )
-
-    @property
-    def oversubscribed(self) -> bool:
-        return any(point.oversubscribed for point in self.points)
 
     def methods(self) -> list[str]:
         return methods_of(self.points)
@@ -90,13 +88,13 @@ def throughputs(material: Material) -> list[Throughput]:
     runs: dict[str, set[int]] = {}
     for group in all_groups:
         runs.setdefault(group.mpi, set()).add(id(group.run))
-    found = [
-        Throughput(
-            group.label, group.run.name if len(runs[group.mpi]) > 1 else "", group.setting,
-            group.points({}, "size_bytes"), tuple(group.samples),
-        )
-        for group in all_groups
-    ]  # fmt: skip
+    found = []
+    for group in all_groups:
+        name = group.run.name if len(runs[group.mpi]) > 1 else ""
+        crowded = any(sample.oversubscribed for sample in group.samples)
+        text = crowded_text("threads", group.run) if crowded else ""
+        points = group.points({}, "size_bytes")
+        found.append(Throughput(group.label, name, group.setting, points, tuple(group.samples), text))
     order = list(TITLES)
     return sorted(found, key=lambda one: (one.label, order.index(one.setting.motif), one.setting.threads))
 

@@ -9,13 +9,13 @@ from earlybird.data.methods import CONTEXTS, MSGRATE_METHODS, PER_THREAD, SHARED
 from earlybird.data.results import Result
 from earlybird.measure.groups import Options, Resources, cores_per_rank, hangs_with_contexts
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, WINDOW, msgrate_groups
-from earlybird.papers.page import chapter_of, only_runs_of, runs_of
+from earlybird.papers.page import chapter_of, crowded_text, only_runs_of, runs_of
 from earlybird.papers.paper import NOT_MEASURED, Paper, Row, Step
 from earlybird.papers.place import outermost_level
 from earlybird.present.core.notation import interval_text, millions
 from earlybird.present.core.parts import Chapter
 from earlybird.present.core.table import Table, table_of
-from earlybird.present.material import Material
+from earlybird.present.material import Material, MeasuredRun
 from earlybird.present.subjects.messages.figures import rate_figures
 from earlybird.present.subjects.messages.rates import (
     METHODS,
@@ -31,14 +31,18 @@ _THREADS = (1, 2)
 _PAPER_LEVEL = "inter_node"
 _SETUP = (
     "Article: MPICH 4.2.1 and Intel MPI 2021.14 between two nodes of JLSE (Intel Skylake), 50 windows of "
-    f"{WINDOW} messages of 8 bytes, one run each. Rates in million messages per second. Here medians over "
-    "iterations and launches; a thread's rate is over its own time, the total over that of the last thread."
+    f"{WINDOW} messages of 8 bytes, one run each. Here medians over iterations and launches; a thread's rate "
+    "is over its own time, the total over that of the last thread."
 )
 _HELP = {
     "threads": "Threads per rank, such as 1,2,4.  [default: 1,2]",
     "levels": "intra_socket, inter_socket or inter_node.  [default: the outermost available]",
 }
 _TAKES = tuple(replace(option, help=_HELP[option.name]) for option in MSGRATE_OPTIONS if option.name in _HELP)
+
+
+# A run, the family of an MPI, and the rates of it.
+_Measured = tuple[MeasuredRun, str, MessageRates]
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,13 @@ class _Run:
             ("two threads together", 2, None),
         ]
 
-    def rows(self, measured: Sequence[tuple[str, MessageRates]]) -> list[Row]:
+    def rows(self, measured: Sequence[_Measured]) -> list[Row]:
         found = []
         for (quantity, count, number), printed in zip(self.quantities, self.printed, strict=True):
             method = self.alone if count == 1 else self.together
             like = [
-                (series, result)
-                for family, series in measured
+                (run, series, result)
+                for run, family, series in measured
                 if family == self.family
                 for result in series.results
                 if (result.method, threads(result)) == (method, count)
@@ -80,8 +84,8 @@ class _Run:
                 and (method == CONTEXTS or not contexts(result))
             ]
             rows = [
-                Row(self.figure, quantity, printed, value, _note(series, result, number), series.label)
-                for series, result in like
+                Row(self.figure, quantity, printed, value, _note(run, series, result, number), series.label)
+                for run, series, result in like
                 if (value := _rate_text(result, number))
             ]
             found += rows or [Row(self.figure, quantity, printed, note=f"{NOT_MEASURED}: {self._without}")]
@@ -109,23 +113,23 @@ def _rate_text(result: Result, number: int | None) -> str:
     return millions(of_threads[number]) if number < len(of_threads) else ""
 
 
-def _note(series: MessageRates, result: Result, number: int | None) -> str:
+def _note(run: MeasuredRun, series: MessageRates, result: Result, number: int | None) -> str:
     level = series.setting[0]
     notes = [interval_text(rate(result), millions) if number is None else ""]
     if level != _PAPER_LEVEL:
         notes.append(f"{labels.level(level)} (article: {labels.level(_PAPER_LEVEL)})")
     if result.oversubscribed:
-        notes.append("more threads than cores")
+        notes.append(crowded_text("threads", run))
     return "; ".join(filter(None, notes))
 
 
-def _measured(material: Material) -> Iterator[tuple[str, MessageRates]]:
-    """Yield the rates of runs that reproduce the article, with the family of the MPI."""
+def _measured(material: Material) -> Iterator[_Measured]:
+    """Yield the runs that reproduce the article, each with the family of an MPI and its rates."""
     for run in runs_of(material, NAME):
         for series in message_rates(replace(material, runs=(run,))):
             mpi = str(series.results[0].config.get("mpi", ""))
             launches = [launch for launch in run.launches if launch.get("flavour") == mpi]
-            yield (family_of(launches[0]) if launches else None) or mpi, series
+            yield run, (family_of(launches[0]) if launches else None) or mpi, series
 
 
 def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
@@ -158,9 +162,9 @@ def _rows(material: Material) -> list[Row]:
     return [row for run in _RUNS for row in run.rows(measured)]
 
 
-def _all_rates(measured: Sequence[tuple[str, MessageRates]]) -> Table:
+def _all_rates(measured: Sequence[_Measured]) -> Table:
     """Return every measured rate, with the rate of each thread."""
-    items = [(series, result) for _, series in measured for result in series.results]
+    items = [(series, result) for _, _, series in measured for result in series.results]
     return table_of(
         "Message rates of all threads and of each, million per second",
         items,
@@ -205,4 +209,5 @@ PAPER = Paper(
     _remarks,
     _rows,
     _chapter,
+    "The values are rates in million messages per second.",
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from earlybird.data import labels
 from earlybird.data.comparison import Comparison
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_delay_rate
+from earlybird.data.units import format_bandwidth
 from earlybird.measure.groups import Options, Resources, link_of
 from earlybird.measure.packing import packing_groups
 from earlybird.measure.suites import (
@@ -16,7 +16,7 @@ from earlybird.measure.suites import (
     exchange_groups,
     pingpong_groups,
 )
-from earlybird.papers.page import chapter_of, only_runs_of, runs_of, settings_of, step_of
+from earlybird.papers.page import chapter_of, crowded_text, only_runs_of, runs_of, settings_of, step_of
 from earlybird.papers.paper import NOT_MEASURED, Paper, Row, Step
 from earlybird.papers.thune.experiments import FIGURE_3, cores_per_socket, exchanges, sweep_groups
 from earlybird.papers.thune.published import (
@@ -43,6 +43,7 @@ _SETUP = (
     "as figures 4 and 5; `--profile thune-epyc-rome` and the others predict with Table I itself."
 )
 _MESSAGES = "messages"
+_PRINTED_PACKING = "indexed"  # the layout of data whose costs the page has
 _HELP = {
     "sizes": "Sizes s of figure 3, such as 2..2MiB.  [default: 2 B to 2 MiB]",
     "competitors": "Numbers N of concurrent receivers of Table I.  [default: 1, 2, 4 .. all cores]",
@@ -65,7 +66,9 @@ def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
         Step(FIGURE_3, sweep_groups(options, resources, mpi), share=2.0),
     ]
     if resources.library is not None:  # drawn times have no packing
-        steps.append(Step("packing", packing_groups(of_messages, resources, mpi), is_fitted=True, share=0.5))
+        # Emptying large caches takes most of the time: --quick has only what the page prints.
+        of_packing = of_messages.changed(packings=(_PRINTED_PACKING,)) if options.quick else of_messages
+        steps.append(Step("packing", packing_groups(of_packing, resources, mpi), is_fitted=True, share=0.5))
     cores = cores_per_socket(resources)
     for exchange in exchanges(resources):
         layout = exchange.layout
@@ -142,7 +145,9 @@ def _table_i(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
             quantity = f"{labels.level(level)}, {name}"
             here = [(label, text_of(one, level, *arguments)) for one, label in profiles]
             rows = [Row("Table I", quantity, printed, text, mpi=label) for label, text in here if text]
-            yield from rows or [Row("Table I", quantity, printed, note=_without(level, "as many cores"))]
+            count = next(iter(arguments), None)
+            cores = f"{labels.counted(count, 'core')} on a socket" if count else "a run"
+            yield from rows or [Row("Table I", quantity, printed, note=_without(level, cores))]
 
 
 def _without(level: str, otherwise: str) -> str:
@@ -157,9 +162,9 @@ def _figure_3(measured: list[Sweep]) -> Iterator[Row]:
         others = [
             f"{model} {percent_text(sweep.error(model))}" for model in sweep.models if model != "staircase"
         ]
-        crowded = ["more ranks than cores"] if sweep.oversubscribed else []
         here = percent_text(sweep.error("staircase")) if "staircase" in sweep.models else ""
-        yield Row("figure 3", quantity, "very well", here, "; ".join([*others, *crowded]), sweep.label)
+        note = "; ".join([*others, *filter(None, [sweep.crowded])])
+        yield Row("figure 3", quantity, "very well", here, note, sweep.label)
     if not measured:
         yield Row("figure 3", quantity, "very well", note=f"{NOT_MEASURED}: needs a run and its profile")
 
@@ -197,12 +202,13 @@ def _packing(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
     quantity = "packing and unpacking, of data at irregular places on cold caches, largest size"
     here = []
     for profile, label in profiles:
-        costs = [
-            (form.what.method, form.parameters.time_s[-1] / form.parameters.size_bytes[-1])
+        rates = [
+            (form.what.method, form.parameters.size_bytes[-1] / form.parameters.time_s[-1])
             for form in profile.packings
-            if (form.what.packing, form.what.cache) == ("indexed", "cold") and form.parameters.size_bytes[-1]
+            if (form.what.packing, form.what.cache) == (_PRINTED_PACKING, "cold")
+            and form.parameters.time_s[-1] > 0
         ]
-        text = ", ".join(f"{method} {format_delay_rate(cost)}" for method, cost in costs)
+        text = ", ".join(f"{method} {format_bandwidth(rate)}" for method, rate in rates)
         here += [Row("section VI", quantity, "left out", text, mpi=label)] if text else []
     yield from here or [Row("section VI", quantity, "left out", note=f"{NOT_MEASURED}: needs an MPI")]
 
@@ -211,7 +217,7 @@ def _replay_note(run: MeasuredRun, comparison: Comparison, model: str) -> str:
     messages = next((sample.config.get("messages") for sample in run.samples), None)
     notes = [f"{len(comparison.measured_s)} ranks, {messages} messages"]
     if comparison.empty is not None:
-        notes.append("more ranks than cores")
+        notes.append(crowded_text("ranks", run))
         if model in comparison.empty.error:
             over = percent_text(comparison.empty.error[model])
             notes.append(f"{over} added to the exchange without data")

@@ -13,7 +13,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.papers.page import step_of
+from earlybird.papers.page import crowded_text, step_of
 from earlybird.papers.thune.experiments import (
     FIGURE_3,
     PAIRS,
@@ -39,7 +39,7 @@ class Sweep:
 
     label: str
     comparisons: Mapping[int, Comparison]
-    oversubscribed: bool
+    crowded: str  # that the ranks had too few cores; "" if they had enough
 
     @property
     def models(self) -> list[str]:
@@ -72,7 +72,8 @@ def sweeps(material: Material, name: str) -> list[Sweep]:
                 if size is not None and (predictions := dict(_predictions(size, profile)))
             }
             if comparisons:
-                found.append(Sweep(labels.flavour(mpi), comparisons, oversubscribed(samples)))
+                crowded = crowded_text("ranks", run) if oversubscribed(samples) else ""
+                found.append(Sweep(labels.flavour(mpi), comparisons, crowded))
     return found
 
 
@@ -112,7 +113,7 @@ def _figure(k: int, sweep: Sweep) -> Figure:
             texts = [_hover(name, size, value, model) for size, value in zip(sizes, predicted, strict=True)]
             data.append(line(f"{shown}, {model}", sizes, predicted, texts, color, _DASHES[model]))
             values += predicted
-    crowded = " More ranks than cores: times include the scheduler's." if sweep.oversubscribed else ""
+    crowded = f" {labels.capital(sweep.crowded)}: times include the scheduler's." if sweep.crowded else ""
     return Figure(
         f"thune-3-{k}",
         f"Figure 3: three pairs on a socket exchange 2s, s and s/2, {sweep.label}",

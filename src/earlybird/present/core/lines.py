@@ -15,6 +15,12 @@ from earlybird.present.core.points import Point
 
 DOTS_PER_POINT = 40  # raw values drawn of each array; limits the size of the page
 MEASURED = "Line: median over iterations, then launches. Shading: its interval over launches."
+MEANS = "Line: mean over the iterations of all launches. Shading: its 90 % interval by Student's t."
+
+
+def measured_text(results: Iterable[Result]) -> str:
+    """Say what the lines of measured results and their shading are."""
+    return MEANS if any(result.mean_of_iterations for result in results) else MEASURED
 
 
 def line(

@@ -13,6 +13,7 @@ from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.data.units import format_bytes
 from earlybird.present.core.parts import grouped
 from earlybird.present.material import Material, MeasuredRun, number_or_none
@@ -112,6 +113,11 @@ class Point:
         return self.results[method].fitted_error
 
 
+def results_of(points: Iterable[Point]) -> list[Result]:
+    """Return the results of all points."""
+    return [result for point in points for result in point.results.values()]
+
+
 def methods_of(points: Iterable[Point]) -> list[str]:
     """Return the methods of all points in display order: the reference first."""
     return sorted({method for point in points for method in point.results}, key=labels.method_order)
@@ -160,11 +166,16 @@ class Group:
     setting: Any
     label: str
     samples: list[Sample]
+    statistic: Statistic = MEDIAN
+
+    def results(self, fitted: Mapping[tuple[Any, ...], float] | None = None) -> list[Result]:
+        """Return the results of the samples, in the statistic of the report."""
+        return results(self.samples, fitted, self.statistic)
 
     def points(self, fitted: Mapping[tuple[Any, ...], float], *keys: str) -> tuple[Point, ...]:
         """Return the points sorted by these keys of the configuration."""
         at_points = grouped(
-            results(self.samples, fitted), lambda result: tuple(int(result.config[key]) for key in keys)
+            self.results(fitted), lambda result: tuple(int(result.config[key]) for key in keys)
         )
         return tuple(
             Point({result.method: result for result in at_points[where]}) for where in sorted(at_points)
@@ -187,6 +198,7 @@ def groups(material: Material, setting_of: Callable[[Sample], Any]) -> list[Grou
             setting,
             labels.flavour(mpi) + f" ({material.runs[number].name})" * (several.count((mpi, setting)) > 1),
             samples,
+            material.statistic,
         )
         for (mpi, setting, number), samples in samples_of.items()
     ]

@@ -10,10 +10,10 @@ from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
-from earlybird.present.core.lines import MEASURED, MethodLines, line, method_name, size_x, time_hover
+from earlybird.present.core.lines import MethodLines, line, measured_text, method_name, size_x, time_hover
 from earlybird.present.core.maps import Cell, method_map
 from earlybird.present.core.parts import Figure, grouped
-from earlybird.present.core.points import Point, methods_of
+from earlybird.present.core.points import Point, methods_of, results_of
 from earlybird.present.core.text import best_by_size
 from earlybird.present.material import ReferenceCurve
 from earlybird.present.subjects.collectives.answer import best_text
@@ -84,7 +84,7 @@ def _figure(
     hidden = len(methods) - len(shown)
     references = published and published[0]["visible"] == "legendonly"
     remarks = {
-        f"Time until the last rank completes. {MEASURED}": True,
+        f"Time until the last rank completes. {measured_text(results_of(points))}": True,
         "Open markers: Earlybird's algorithms, on point-to-point calls, for comparison; the MPI cannot "
         "select them.": any(map(labels.is_own, methods)),
         "Dashed, without markers: the fitted model.": lines.fitted,
@@ -158,12 +158,19 @@ def _mapping_figure(id: str, group: Sequence[Collective], size_bytes: int) -> Fi
             ranks, color = [point.ranks for point in points], axes.color(method)
             data.append(line(name, ranks, medians_s, texts, color, dash, symbol=mark))
             times_s += medians_s
-    counts = [point.ranks for collective in group for point in collective.of_size(size_bytes)]
+    drawn = [point for collective in group for point in collective.of_size(size_bytes)]
+    means = any(result.mean_of_iterations for result in results_of(drawn))
+    counts = [point.ranks for point in drawn]
     first = group[0]
     return Figure(
         id,
         f"Time by mapping, {format_bytes(size_bytes)}: {first.operation_text}, {first.label}",
-        "Colour: the algorithm. Line style and marker: the mapping. Medians over iterations, then launches.",
+        "Colour: the algorithm. Line style and marker: the mapping. "
+        + (
+            "Means over the iterations of all launches."
+            if means
+            else "Medians over iterations, then launches."
+        ),
         data,
         axes.layout(axes.log_count_axis(counts, "ranks"), axes.log_time_axis(times_s, "completion")),
         wide=True,

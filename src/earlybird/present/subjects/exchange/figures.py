@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data.statistics import MEAN
 from earlybird.data.units import format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.bars import bars
@@ -98,6 +99,8 @@ def _times_text(exchange: Exchange) -> str:
     if exchange.measured_s is None:
         return "The predictions of each model."
     predictions = ", and the predictions of each model" if exchange.predicted_s else ""
+    if exchange.statistic == MEAN:
+        return f"Mean over the iterations of all launches{predictions}."
     return f"Median over iterations, then launches{predictions}."
 
 

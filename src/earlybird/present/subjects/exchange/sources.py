@@ -10,7 +10,8 @@ from earlybird.data.comparison import Comparison
 from earlybird.data.layout import Layout, layout_of_label
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.run import Sample, rank_medians_of_launches
+from earlybird.data.run import Sample, rank_times_of_launches
+from earlybird.data.statistics import Statistic
 from earlybird.present.core.parts import grouped
 from earlybird.present.material import Material, MeasuredRun
 from earlybird.present.subjects.exchange.view import Exchange
@@ -34,7 +35,11 @@ def exchanges(material: Material) -> list[Exchange]:
     ]
     compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
     for run in material.runs:
-        given += _measured_exchanges(run, patterns) if str(run.header.get("id")) not in compared else []
+        given += (
+            _measured_exchanges(run, patterns, material.statistic)
+            if str(run.header.get("id")) not in compared
+            else []
+        )
     for k, prediction in enumerate(material.predictions):
         source = file_of.get(prediction.pattern_sha256) or material.name_of("predictions", k)
         _add_prediction(given, predicted_exchange(source, prediction, patterns, material.layout))
@@ -67,7 +72,9 @@ def predicted_exchange(
     """Return the exchange of a prediction, with its pattern if known, on its layout or a given one."""
     digest, num_ranks = prediction.pattern_sha256, len(prediction.time_s)
     where = _placed(prediction.layout, num_ranks, given)
-    model = prediction.model if prediction.overlap_s is None else f"{prediction.model} (overlap)"
+    packing = _packing_label(prediction)
+    variants = ["overlap"] * (prediction.overlap_s is not None) + [packing] * bool(packing)
+    model = f"{prediction.model} ({', '.join(variants)})" if variants else prediction.model
     return Exchange(
         source,
         digest,
@@ -77,7 +84,17 @@ def predicted_exchange(
         predicted_s={model: prediction.time_s},
         profile_id=prediction.profile_id,
         where=where,
+        packing_s={} if prediction.packing_s is None else {packing: prediction.packing_s},
     )
+
+
+def _packing_label(prediction: Prediction) -> str:
+    """Return `strided packing, hot, by MPI`; "" if messages are not packed."""
+    if prediction.packing_s is None:
+        return ""
+    layout, cache, by = (prediction.extra.get(f"packing{key}", "") for key in ("", "_cache", "_by"))
+    who = {"mpi": "by MPI", "loop": "by a loop"}.get(by, "")
+    return ", ".join(filter(None, [f"{layout} packing".lstrip(), cache, who]))
 
 
 def _add_prediction(exchanges: list[Exchange], new: Exchange) -> None:
@@ -92,7 +109,8 @@ def _add_prediction(exchanges: list[Exchange], new: Exchange) -> None:
     ]
     for k in same:
         predicted_s = {**new.predicted_s, **exchanges[k].predicted_s}
-        exchanges[k] = replace(exchanges[k], predicted_s=predicted_s)
+        packing_s = {**new.packing_s, **exchanges[k].packing_s}
+        exchanges[k] = replace(exchanges[k], predicted_s=predicted_s, packing_s=packing_s)
     if not same:
         exchanges.append(new)
 
@@ -134,7 +152,9 @@ def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
     return [sample for sample in exchange_samples(run.samples if run else ()) if sample.num_timed_ranks]
 
 
-def _measured_exchanges(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
+def _measured_exchanges(
+    run: MeasuredRun, patterns: Mapping[str, Pattern], statistic: Statistic
+) -> list[Exchange]:
     """Return the exchanges of a run, one for each MPI, layout, pattern and number of ranks."""
 
     def key(sample: Sample) -> tuple[Any, ...]:
@@ -148,11 +168,12 @@ def _measured_exchanges(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> li
             num_ranks,
             patterns.get(digest),
             layout,
-            rank_medians_of_launches(samples),
+            rank_times_of_launches(samples, statistic),
             oversubscribed=any(sample.oversubscribed for sample in samples),
             run=run,
             samples=samples,
             where=_placed(layout, num_ranks, run.layout),
+            statistic=statistic,
         )
         for (_, layout, digest, num_ranks), samples in grouped(_timed_samples(run), key).items()
     ]

@@ -27,7 +27,8 @@ def ranks_table(exchange: Exchange, limit: int = MAX_RANKS) -> Table:
     """Return the measured and predicted times of ranks; of more than `limit`, the slowest ones."""
     reference_s = exchange.reference()[1]
     ranks, which = slowest_ranks(reference_s, limit)
-    columns = {**exchange.series(with_empty=True), "idle": reference_s.max() - reference_s}
+    columns = {**exchange.series(with_empty=True), **exchange.packing_s}
+    columns["idle"] = reference_s.max() - reference_s
     return Table(
         f"Time of each rank, and idle time until the slowest ends{which}: {exchange.name or exchange.title}",
         [_RANK, *(_time_column(name, times_s) for name, times_s in columns.items())],

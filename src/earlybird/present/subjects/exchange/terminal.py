@@ -15,6 +15,7 @@ from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Run
+from earlybird.data.statistics import MEAN, MEDIAN, Statistic
 from earlybird.data.units import format_bytes
 from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
@@ -55,18 +56,21 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
     note(sentence)
 
 
-def print_measured(run: Run, format: str) -> None:
+def print_measured(run: Run, format: str, statistic: Statistic = MEDIAN) -> None:
     """Print the time of every rank of an exchange without prediction."""
     samples = run.samples()
-    columns = {"measured_s": measured_times(exchange_samples(samples))}
+    columns = {"measured_s": measured_times(exchange_samples(samples), statistic)}
     if without_data := exchange_samples(samples, empty=True):
-        columns["empty_s"] = measured_times(without_data)
+        columns["empty_s"] = measured_times(without_data, statistic)
+    shown = {"statistic": statistic} if statistic != MEDIAN else {}
     lists = {name: values_s.tolist() for name, values_s in columns.items()}
-    value = {"run": str(run.path), **lists, "slowest_rank": int(columns["measured_s"].argmax())}
+    value = {"run": str(run.path), **shown, **lists, "slowest_rank": int(columns["measured_s"].argmax())}
     if not print_data(format, value, _rank_rows(columns), ("rank", *columns)):
         empty = EmptyExchange(columns["empty_s"], {}, {}, {}) if without_data else None
         measured_s = columns["measured_s"]
         _print_times(Exchange("", "", len(measured_s), None, measured_s=measured_s, empty=empty))
+        if statistic == MEAN:
+            print_line("values: means over the iterations of all launches")
         print_line()
         print_line("add --profile PROFILE.json to compare with a prediction")
 

@@ -17,6 +17,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.patterns.traffic import Traffic, traffic
 from earlybird.present.material import MeasuredRun
 
@@ -36,7 +37,8 @@ class Exchange:
 
     `error` is equation (11) of Thune et al. 2023 and `slowest_error` the signed error of the slowest rank,
     both from the comparison and empty without one. `where` has the node and socket of each rank, None if
-    unknown; `layout` is its text. `name` distinguishes several exchanges, "" for one.
+    unknown; `layout` is its text. `packing_s` is the part of predicted times that is packing, by how messages
+    are packed. `name` distinguishes several exchanges, "" for one.
     """
 
     source: str  # the name of the file or run folder that it is from
@@ -56,6 +58,8 @@ class Exchange:
     profile_id: str = ""  # of the predictions
     where: Layout | None = None
     empty: EmptyExchange | None = None
+    packing_s: Mapping[str, np.ndarray] = field(default_factory=dict)
+    statistic: Statistic = MEDIAN  # of `measured_s`
 
     @property
     def is_placed(self) -> bool:
@@ -123,7 +127,8 @@ class Exchange:
         if not self.samples:
             return exact
         time_s, _ = over_launches(
-            [np.asarray(sample.rank_times_s)[sample.warmup :, rank] for sample in self.samples]
+            [np.asarray(sample.rank_times_s)[sample.warmup :, rank] for sample in self.samples],
+            self.statistic,
         )
         return time_s if time_s.low <= exact.value <= time_s.high else exact
 

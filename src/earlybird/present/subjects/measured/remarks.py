@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from earlybird.compare.intervals import MEAN_CONFIDENCE
 from earlybird.compare.pipelines import longer_delay_rates
 from earlybird.data import labels
 from earlybird.data.kernels import COLLECTIVE, MSGRATE, PIPELINE, kernel_of
@@ -20,6 +21,8 @@ def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ())
     lines = [f"{column.head}: {column.meaning}" for column in explained]
     lines += _REMARKS[name](run, results) if name in _REMARKS else []
     lines += _imported(run, samples)
+    if results[0].mean_of_iterations:
+        lines.append("values: means over the iterations of all launches")
     if any(column.key == "speed_up" for column in columns):
         lines += _speed_up(results)
     # A single launch with a single value has no interval.
@@ -48,8 +51,8 @@ def _speed_up(results: Sequence[Result]) -> list[str]:
     reference = compared[0].reference
     ratio = f"time of {reference} / time of the method"
     how = (
-        f"median of the ratios {ratio}, measured alternately in one launch; the ratio of two medians in "
-        "this table may differ"
+        f"median of the ratios {ratio}, measured alternately in one launch; the ratio of two "
+        f"{'means' if results[0].mean_of_iterations else 'medians'} in this table may differ"
     )
     if through := sorted({result.through for result in compared} - {""}):
         how = (
@@ -65,6 +68,12 @@ def _coverage_text(coverage: float) -> str:
 
 
 def _interval(results: Sequence[Result]) -> list[str]:
+    if results[0].mean_of_iterations:
+        of_speed_up = "; that of a speed-up: of the median, from order statistics of the launches"
+        return [
+            f"interval: {MEAN_CONFIDENCE:.0%} by Student's t over all iterations; it does not include how "
+            f"launches differ{of_speed_up * any(result.speed_up is not None for result in results)}"
+        ]
     coverage = {result.launches: result.coverage for result in results}
     several = [
         f"with {count} launches it contains the median in {_coverage_text(coverage[count])} of all cases"

@@ -8,6 +8,7 @@ from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.interop.osu_tables import osu_tables
 from earlybird.present.core.parts import grouped
 from earlybird.present.render.data import print_data
@@ -19,27 +20,28 @@ from earlybird.present.subjects.motifs.answer import slower_text
 from earlybird.present.subjects.motifs.tables import scaling_tables
 
 
-def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
+def print_run(run: Run, samples: Sequence[Sample], format: str, statistic: Statistic = MEDIAN) -> None:
     """Print the samples of a run; most tables have no column for the MPI, and each of several has its
     own."""
     mpis = dict.fromkeys(sample.config.get("mpi", "") for sample in samples)
     compares = all(compares_mpis(sample.kernel) for sample in samples)
     if format != "table" or len(mpis) == 1 or compares:
-        print_samples(run, samples, format)
+        print_samples(run, samples, format, statistic)
         return
     for mpi in mpis:
         print_line()
         print_line(f"{labels.flavour(mpi)}:")
-        print_samples(run, [sample for sample in samples if sample.config.get("mpi", "") == mpi], format)
+        of_mpi = [sample for sample in samples if sample.config.get("mpi", "") == mpi]
+        print_samples(run, of_mpi, format, statistic)
 
 
-def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
+def print_samples(run: Run, samples: Sequence[Sample], format: str, statistic: Statistic = MEDIAN) -> None:
     """Print the results of `samples`, and a warning for every forced algorithm that did not run."""
     verifications = verify(samples, run.launches())
     for verification in verifications.values():
         if contradiction := verification.contradiction():
             note(f"warning: {contradiction}; its times are those of another algorithm")
-    measured = ordered(with_trees(results(samples), verifications))
+    measured = ordered(with_trees(results(samples, statistic=statistic), verifications))
     rows = [result.row() for result in measured]
     if format == "osu":
         print_osu(samples)

@@ -12,7 +12,7 @@ from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present.core import axes
-from earlybird.present.core.lines import MEASURED, error_bars, hover, line, raw_samples, spread_traces
+from earlybird.present.core.lines import error_bars, hover, line, measured_text, raw_samples, spread_traces
 from earlybird.present.core.notation import millions
 from earlybird.present.core.parts import Figure, figures_left
 from earlybird.present.material import Material
@@ -51,7 +51,7 @@ _QUANTITIES = (
     _Quantity(
         "time",
         "Time of a message",
-        f"Half a round trip. {MEASURED} {_FIT_NOTE} Click the legend to show raw samples.",
+        f"Half a round trip. {{measured}} {_FIT_NOTE} Click the legend to show raw samples.",
         lambda times_s: axes.log_time_axis(times_s, "half round trip"),
         format_seconds,
         lambda result: result.time_s,
@@ -94,13 +94,14 @@ def _size_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit], quant
     data = [trace for curve in curves for trace in _curve_traces(curve, quantity)]
     # A single fit has the text colour; several have the colours of their MPIs.
     lines = [_fit_trace(fit, grid, quantity, "measured" if len(fits) == 1 else fit.mpi) for fit in fits]
-    spreads = [quantity.of_result(point) for curve in curves for point in curve.points]
+    points = [point for curve in curves for point in curve.points]
+    spreads = [quantity.of_result(point) for point in points]
     values = [value for spread in spreads for value in spread if value > 0]
     values += [value for trace in lines for value in trace["y"] if value]
     return Figure(
         f"{quantity.kind}-{level}",
         f"{quantity.title}, {labels.level(level)}",
-        quantity.caption,
+        quantity.caption.format(measured=measured_text(points)),
         data + lines,
         axes.layout(axes.size_axis([*sizes, top] if fits else sizes), quantity.axis(values)),
     )
@@ -233,8 +234,8 @@ def _rates_figure(id: str, group: Sequence[MessageRates]) -> Figure:
         id,
         f"Messages per second of threads, {labels.level(first.level)}, {format_bytes(first.size_bytes)} each",
         f"Every thread sends windows of {first.window} messages. The rate is the number of messages of all "
-        "threads divided by the time until the last one is received. Line: median over iterations, then "
-        "launches. Shading: its interval over launches. Open markers: more threads than cores. Processes "
+        "threads divided by the time until the last one is received. "
+        f"{measured_text(drawn)} Open markers: more threads than cores. Processes "
         "instead of threads are for comparison: their messages share no lock.",
         data,
         axes.layout(

@@ -95,7 +95,8 @@ def message_rates(material: Material) -> list[MessageRates]:
     for group in groups(material, _setting):
         for (reused, *parameters), of_kind in grouped(group.samples, _kind).items():
             ordered = sorted(
-                results(of_kind), key=lambda item: (threads(item), *_method_order(item), bool(contexts(item)))
+                results(of_kind, statistic=material.statistic),
+                key=lambda item: (threads(item), *_method_order(item), bool(contexts(item))),
             )
             label = ", ".join([group.label + " with reused buffers" * reused, *parameters])
             rates.append(MessageRates(label, group.setting, tuple(ordered)))

@@ -11,6 +11,7 @@ from earlybird.data.profile import Profile, Protocol
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
+from earlybird.data.statistics import Statistic
 from earlybird.models.maxrate import maxrate_bandwidth
 from earlybird.models.postal import postal_time_s
 from earlybird.present.core.parts import grouped
@@ -112,7 +113,7 @@ def pingpong_curves(material: Material) -> list[Curve]:
     for group in groups(material, _pingpong_setting):
         level, reused = group.setting
         samples = grouped(group.samples, lambda sample: int(sample.config["size_bytes"]))
-        points = {int(result.config["size_bytes"]): result for result in results(group.samples)}
+        points = {int(result.config["size_bytes"]): result for result in group.results()}
         curves.append(
             Curve(
                 group.mpi,
@@ -168,7 +169,7 @@ def contentions(material: Material) -> list[Contention]:
     ]
     fitted = {(item.mpi, item.level) for item in result}
     measured = [
-        Contention(mpi, level, "", labels.flavour(mpi), _of_samples(samples))
+        Contention(mpi, level, "", labels.flavour(mpi), _of_samples(samples, material.statistic))
         for (mpi, level), samples in largest_contention_samples(material).items()
         if (mpi, level) not in fitted
     ]
@@ -199,8 +200,8 @@ def _of_protocol(profile: Profile, level: str, protocol: Protocol) -> tuple[Rece
     )
 
 
-def _of_samples(samples: Iterable[Sample]) -> tuple[Received, ...]:
-    points = {int(result.config["competitors"]): result for result in results(samples)}
+def _of_samples(samples: Iterable[Sample], statistic: Statistic) -> tuple[Received, ...]:
+    points = {int(result.config["competitors"]): result for result in results(samples, statistic=statistic)}
     return tuple(Received(n, bandwidth(points[n]), points[n].oversubscribed) for n in sorted(points))
 
 

@@ -13,18 +13,18 @@ from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import (
-    MEASURED,
     error_bars,
     hover,
     line,
     markers,
+    measured_text,
     method_name,
     spread_traces,
     time_hover,
 )
 from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.parts import Figure, figures_left
-from earlybird.present.core.points import Point
+from earlybird.present.core.points import Point, results_of
 from earlybird.present.subjects.motifs.view import WEAK, Motif, ScalingOf, scalings, setting_text
 
 MAX_SETTINGS = 12  # settings with figures, one shown at a time; the table has all
@@ -130,6 +130,15 @@ def _figure(
     )
 
 
+def _parts_caption(motif: Motif) -> str:
+    text = "Parts of the time of the slowest rank, each a "
+    if any(result.mean_of_iterations for result in results_of(motif.points)):
+        return text + "mean over the iterations of all launches."
+    return text + (
+        "median; their sum may differ a little from the median of the time, which a tap or the pointer shows."
+    )
+
+
 def _parts_figure(k: int, motif: Motif) -> Figure:
     rows = _rows(motif)
     data = [trace for part in _NAMES for trace in _part_traces(part, rows)]
@@ -141,8 +150,7 @@ def _parts_figure(k: int, motif: Motif) -> Figure:
         f"motif-parts-{k}",
         "Time of an iteration",
         motif,
-        "Parts of the time of the slowest rank, each a median; their sum may differ a little from the median "
-        "of the time, which a tap or the pointer shows.",
+        _parts_caption(motif),
         rows,
         data,
         axes.linear_time_axis(longest_s, "time of an iteration"),
@@ -250,7 +258,8 @@ def _scaling_figure(k: int, scaling: ScalingOf) -> Figure:
     return Figure(
         f"motif-scaling-{k}",
         f"{kind} scaling of {scaling.cells_text()}: {setting_text(scaling.first, with_ranks=False)}",
-        f"{MEASURED} Dashed: ideal scaling from the fewest ranks.{f' {CROWDED}' * crowded}",
+        f"{measured_text([first.result])} Dashed: ideal scaling from the fewest ranks."
+        + f" {CROWDED}" * crowded,
         data,
         axes.layout(axes.log_count_axis(counts, "ranks"), axes.log_time_axis([*times_s, *ideal_s], "time")),
         choice=scaling.choice(),

@@ -8,11 +8,11 @@ from typing import Any
 
 from earlybird.compare.motifs import Scaling, cells_text, compared_with_best, mapping_of, scaling
 from earlybird.compare.ratios import Ratio
-from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.kernels import MOTIFS
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import FUNNELLED
+from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds, whole_number
 from earlybird.present.core import points
@@ -171,7 +171,7 @@ def motifs(material: Material) -> list[Motif]:
     measured = [
         Motif(
             label_of[id(group.run), group.mpi], group.mpi, group.run, group.setting, tuple(group.samples),
-            _points(group.samples),
+            _points(group.results()),
         )
         for group in all_groups
     ]  # fmt: skip
@@ -180,12 +180,12 @@ def motifs(material: Material) -> list[Motif]:
     )
 
 
-def _points(samples: Iterable[Sample]) -> tuple[Point, ...]:
+def _points(results: Iterable[Result]) -> tuple[Point, ...]:
     def size(point: Point) -> tuple[Any, ...]:
         numbers = [int(number) for number in point.config["cells"].split("x")]
         return prod(numbers), numbers, *(str(point.config.get(key, "")) for key in _OF_POINTS)
 
-    alike = grouped(results(samples), lambda result: tuple(sorted(result.config.items())))
+    alike = grouped(results, lambda result: tuple(sorted(result.config.items())))
     return tuple(
         sorted((Point({result.method: result for result in same}) for same in alike.values()), key=size)
     )

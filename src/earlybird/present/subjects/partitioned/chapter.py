@@ -8,7 +8,7 @@ from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
-from earlybird.present.core.lines import MEASURED
+from earlybird.present.core.lines import measured_text
 from earlybird.present.core.notation import interval_text, ratio_text, with_interval
 from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.points import choices
@@ -53,7 +53,7 @@ def partitioned_chapter(material: Material) -> Chapter:
         answers[0].summary,
         [
             "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper. "
-            + MEASURED
+            + measured_text(first_results)
             + CROWDED * any(metrics.oversubscribed for metrics in measured),
             method_names(measured),
         ],

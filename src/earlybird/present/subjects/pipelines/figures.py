@@ -9,16 +9,16 @@ from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
 from earlybird.present.core.lines import (
-    MEASURED,
     MethodLines,
     line,
+    measured_text,
     method_name,
     method_traces,
     size_x,
 )
 from earlybird.present.core.maps import Cell, method_map
 from earlybird.present.core.parts import Figure, figures_left, grouped
-from earlybird.present.core.points import Point
+from earlybird.present.core.points import Point, results_of
 from earlybird.present.core.text import UNPAIRED, best_by_size
 from earlybird.present.subjects.pipelines.view import Pipeline, setting_text
 
@@ -44,7 +44,7 @@ def _time_figure(k: int, pipeline: Pipeline) -> Figure:
     return Figure(
         f"pipeline-time-{k}",
         f"Time of a buffer: {setting_text(pipeline)}",
-        f"{_lateness(pipeline)} {MEASURED}"
+        f"{_lateness(pipeline)} {measured_text(results_of(pipeline.points))}"
         + " Dashed, without markers: the fitted model." * bool(lines.fitted)
         + CROWDED * pipeline.oversubscribed,
         lines.data + lines.fitted,

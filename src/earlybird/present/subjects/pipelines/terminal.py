@@ -34,6 +34,8 @@ _METHODS = (
 _IDEAL = (
     _value("delay rate", "gamma_s_per_byte", format_delay_rate),
     _value("ideal speed-up", "eta", "{:.4f}".format),
+    _value("at most", "eta_max", "{:.0f}".format),
+    _value("small messages", "eta_small", "{:.4g}".format),
     _value("single message", "bulk_s", format_seconds),
     _value("early sending", "pipelined_s", format_seconds),
 )
@@ -68,5 +70,6 @@ def print_ideal(value: Mapping[str, float], format: str) -> None:
         print_table(Table("", _IDEAL, [value]))
         note(
             "ideal speed-up: time of a single message / time with early sending, for large messages, without "
-            "latency and cost per message"
+            "latency and cost per message (equation 4 of Gillis et al. 2023); at most: however late the last "
+            "partition is; small messages: where only latency counts (equation 5)"
         )

@@ -1,6 +1,7 @@
 """The chapter on the measurements: machine, MPI, placement, state of every measurement, keys of runs."""
 
 from earlybird.data import labels
+from earlybird.data.statistics import MEAN
 from earlybird.present import commands
 from earlybird.present.core.parts import Chapter, Light
 from earlybird.present.material import Material, labelled_profiles
@@ -39,6 +40,12 @@ def measured_chapter(material: Material) -> Chapter:
     )
 
 
+_MEANS = (
+    "Measured times are means over the iterations of all launches, with 90 % intervals by Student's t; "
+    "speed-ups, and what is compared with predictions, are medians."
+)
+
+
 def trust(material: Material) -> str:
     """Return how many samples converged, are noisy, oversubscribed or wrong; how many ranks were recorded."""
     wrong = sum(light.wrong for light in _lights(material))
@@ -50,6 +57,7 @@ def trust(material: Material) -> str:
             or "No measurement was given to this report."
         )
     state = f"{_state(material)}. {_recorded(material)}".rstrip()
+    state += f" {_MEANS}" * (material.statistic == MEAN)
     return f"Received data were wrong in {labels.counted(wrong, 'sample')}. {state}" if wrong else state
 
 
