@@ -9,7 +9,7 @@ from earlybird.toolchain.build import native_sources
 
 SEGMENT_MAX_BYTES = 1 << 30
 CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, SEARCH_MAX_OBSERVED = 32, 6, 48, 4
-CONTROLS = CONTROL_SETUP, CONTROL_RELEASE, CONTROL_REPORT = range(3)
+CONTROLS = CONTROL_SETUP, CONTROL_ANSWER, CONTROL_FRAME = range(3)
 MAX_PROTOCOLS = 16
 
 
@@ -32,7 +32,13 @@ class IdRange(ctypes.Structure):
 
 
 class Ids(ctypes.Structure):
-    _fields_ = (("end", c_int64), ("ranges", POINTER(IdRange)), ("num_ranges", c_int), ("capacity", c_int))
+    _fields_ = (
+        ("begin", c_int64),
+        ("end", c_int64),
+        ("ranges", POINTER(IdRange)),
+        ("num_ranges", c_int),
+        ("capacity", c_int),
+    )
 
 
 class Protocol(ctypes.Structure):
@@ -132,7 +138,7 @@ _SIGNATURES = {
     "eb_tags_ids_needed": (c_int64, _TAGS, c_int64),
     "eb_tags_segmentation": (c_int, _TAGS, c_int, c_int64),
     "eb_tags_control": (c_int, _TAGS, c_int),
-    "eb_ids_begin": (None, _IDS, c_int64),
+    "eb_ids_begin": (None, _IDS, c_int64, c_int64),
     "eb_ids_end": (None, _IDS),
     "eb_ids_take": (c_int64, _IDS, c_int64, c_void_p),
     "eb_ids_owner": (c_void_p, _IDS, c_int64),

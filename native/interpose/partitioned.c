@@ -90,7 +90,6 @@ static const char *find_error(const eb_view *view, const eb_channel_arguments *g
 
 static const char *sentence_of(int error_class) {
   switch (error_class) {
-    case MPI_ERR_OTHER: return "one communicator has more partitioned requests than its tags can distinguish";
     case MPI_ERR_NO_MEM: return "out of memory for a partitioned request";
     case MPI_ERR_UNSUPPORTED_OPERATION:
       return "a partitioned transfer has more than 2^24 segments; set EARLYBIRD_SEGMENTS to fewer, or EARLYBIRD_AGGR_SIZE to more "

@@ -16,6 +16,7 @@
 #include "partitioned/process/world.h"
 #include "partitioned/progress.h"
 #include "partitioned/statistics/statistics.h"
+#include "partitioned/wire/frames.h"
 
 /* How long MPI_Finalize waits for control messages that may have no receiver or no sender. */
 #define PATIENCE_S 0.5
@@ -121,11 +122,12 @@ void eb_library_begin(void) {
 static void settle_messages(void) {
   const double begin_s = eb_now_s();
   eb_feedback_abandon();
-  while (eb_send_queue_num_data() > 0 ||
-         (eb_send_queue_num_control() + eb_feedback_num_expected() > 0 && eb_now_s() - begin_s < PATIENCE_S)) {
+  while (eb_send_queue_num_data() > 0 || (eb_send_queue_num_control() + eb_feedback_num_expected() + eb_frames_num_unwanted() > 0 &&
+                                          eb_now_s() - begin_s < PATIENCE_S)) {
     eb_send_queue_progress();
     eb_matching_progress();
     eb_matching_collect();
+    eb_frames_progress();
     eb_feedback_collect();
   }
   eb_feedback_cancel();
@@ -146,6 +148,7 @@ static int end(MPI_Comm comm, int keyval, void *value, void *extra) {
   PMPI_Group_free(&eb_world.group);
   PMPI_Comm_free_keyval(&eb_world.keyval);
   eb_matching_end();
+  eb_frames_end();
   eb_domain_end();
   return MPI_SUCCESS;
 }

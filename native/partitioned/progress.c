@@ -14,6 +14,7 @@
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/matching/matching.h"
 #include "partitioned/process/world.h"
+#include "partitioned/wire/frames.h"
 
 /* Between polls: short against the transfer of the segments that are worth sending early (64 KiB take 5 us). */
 #define BUSY_NS 5000
@@ -33,6 +34,7 @@ static void *poll_mpi(void *unused) {
       eb_send_queue_progress();
       eb_matching_progress();
       eb_matching_collect();
+      eb_frames_progress();
       eb_feedback_collect();
       PMPI_Iprobe(MPI_ANY_SOURCE, 0, eb_domain.comm, &flag, MPI_STATUS_IGNORE);
     }

@@ -76,18 +76,19 @@ static int promised(void) {
   return (int)environment_number("EARLYBIRD_SEGMENTS", 0);
 }
 
-static void count(const struct context *context, int tag, MPI_Info info, int expected) {
+static void count(const struct context *context, int num_received, int tag, MPI_Info info, int expected) {
   MPI_Comm pair;
   int num_ranks = 0;
   MPI(MPI_Comm_split(context->world, context->rank / 2, 0, &pair));
   MPI(MPI_Comm_size(pair, &num_ranks));
   if (num_ranks == 2) {
-    const struct shape shape = {32, 4096, MPI_BYTE};
     const bool sends = context->rank % 2 == 0;
+    const int num_partitions = sends ? 32 : num_received, num_bytes = 32 * 4096 / num_partitions;
+    const struct shape shape = {num_partitions, num_bytes, MPI_BYTE};
     struct side transfer;
     side_create(&transfer, shape, sends);
     if (sends) MPI(MPI_Psend_init(transfer.buffer, 32, 4096, MPI_BYTE, 1, tag, pair, info, &transfer.request));
-    else MPI(MPI_Precv_init(transfer.buffer, 32, 4096, MPI_BYTE, 0, tag, pair, info, &transfer.request));
+    else MPI(MPI_Precv_init(transfer.buffer, num_partitions, num_bytes, MPI_BYTE, 0, tag, pair, info, &transfer.request));
     for (uint64_t i = 0; i < 12; i++) {
       side_prepare(&transfer, i, 1);
       num_messages = 0;
@@ -110,8 +111,13 @@ static void count(const struct context *context, int tag, MPI_Info info, int exp
 }
 
 static void by_environment(const struct context *context) {
-  count(context, 3, MPI_INFO_NULL, promised());
-  count(context, 30000, MPI_INFO_NULL, promised());
+  count(context, 32, 3, MPI_INFO_NULL, promised());
+  count(context, 32, 30000, MPI_INFO_NULL, promised());
+}
+
+/* Not their greatest common divisor: a message may hold a part of one of the receiver's partitions. */
+static void by_the_sender(const struct context *context) {
+  for (int num_received = 1; num_received <= 128; num_received *= 4) count(context, num_received, 3, MPI_INFO_NULL, promised());
 }
 
 static void by_info(const struct context *context) {
@@ -131,7 +137,7 @@ static void by_info(const struct context *context) {
       MPI_Info info;
       MPI(MPI_Info_create(&info));
       MPI(MPI_Info_set(info, hints[h].key, hints[h].value));
-      count(context, tag, info, hints[h].messages);
+      count(context, 32, tag, info, hints[h].messages);
       MPI(MPI_Info_free(&info));
     }
 }
@@ -242,6 +248,7 @@ static void packed_size(const struct context *context) {
 const struct test_case counting_cases[] = {
     {"eight_KiB_with_gaps_are_packed_by_the_library", packed_size, 0},
     {"thirty_two_partitions_become_the_messages_asked_for", by_environment, 0},
+    {"messages_follow_the_senders_partitions_if_the_receiver_has_others", by_the_sender, 0},
     {"an_info_key_fixes_the_number_of_messages", by_info, 0},
     {"ordinary_messages_cause_no_others", nothing_extra, 0},
     {"a_partition_may_be_waited_for_beside_a_wait_for_all", asked_beside_a_wait, 0},

@@ -46,6 +46,8 @@ static int few_tags(int channel) { return channel % 7; }
 
 static void ten_channels(const struct context *context) { many_channels(context, 10, same_tag); }
 static void two_hundred_channels(const struct context *context) { many_channels(context, 200, same_tag); }
+/* With 15 bits of tags a rank has 1023 channels beside those that both sides know without a message. */
+static void more_channels_than_tags(const struct context *context) { many_channels(context, 1100, same_tag); }
 static void channels_of_few_tags(const struct context *context) { many_channels(context, 150, few_tags); }
 
 static int largest_tag(const struct context *context) {
@@ -294,6 +296,7 @@ static void hundred_thousand_of_many_tags(const struct context *context) { hundr
 const struct test_case matching_cases[] = {
     {"ten_channels_of_one_tag_match_in_init_order", ten_channels, 0},
     {"two_hundred_live_channels_of_one_tag_match_in_init_order", two_hundred_channels, 30},
+    {"more_live_channels_than_the_smallest_tag_space_has_match", more_channels_than_tags, 60},
     {"channels_of_several_tags_match_in_init_order", channels_of_few_tags, 30},
     {"every_tag_up_to_tag_ub_delivers", every_tag, 0},
     {"a_request_freed_unused_keeps_its_place_in_the_matching_order", freed_before_the_match, 0},

@@ -30,6 +30,7 @@ HUNDRED_THOUSAND = (
 )
 # The library has tags at hand for MPI_COMM_WORLD alone; requests on other communicators are announced.
 DUPLICATE = {"EARLYBIRD_TESTS_DUPLICATE": "1"}
+WITHOUT_TAGS = {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_TESTS_WITHOUT_TAGS": "1"} | DUPLICATE
 TRANSFERS_OF_A_LAUNCH = 1500  # `python -m bench partitioned-soak` has many more
 
 
@@ -110,6 +111,23 @@ LAUNCHES = {
             {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_SEGMENTS": "partition"},
             ("matching",),
             without=HUNDRED_THOUSAND,
+        ),
+        # All tags are taken, so that every request sends frames.
+        Launch(
+            "without_tags",
+            2,
+            "multiple",
+            WITHOUT_TAGS,
+            ("type", "matching", "mixture", "error", "ending"),
+            without=HUNDRED_THOUSAND,
+        ),
+        Launch(
+            "without_tags_beside_threads",
+            2,
+            "multiple",
+            WITHOUT_TAGS,
+            ("order", "progress", "thread"),
+            thorough=True,
         ),
         Launch(
             "progress_thread",

@@ -89,17 +89,20 @@ def test_tags_of_larger_spaces_are_distinct(core, bits):
 
 @QUICK
 @given(
-    end=st.integers(1, 40),
+    begin=st.integers(1, 9),
+    end=st.integers(9, 40),
     steps=st.lists(st.tuples(st.booleans(), st.integers(0, 12), st.integers(0, 50)), max_size=80),
 )
-def test_ids_are_free_only_after_both_holders_have_released_them(core, end, steps):
+def test_ids_are_free_only_after_both_holders_have_released_them(core, begin, end, steps):
     ids = Ids()
-    core.eb_ids_begin(byref(ids), end)
+    core.eb_ids_begin(byref(ids), begin, end)
     held = {}  # first: [num, holders]
     for takes, num, which in steps:
         if takes:
             busy = {i for first, (n, _) in held.items() for i in range(first, first + n)}
-            gaps = [f for f in range(1, end - num + 1) if not busy & set(range(f, f + num))] if num else []
+            gaps = (
+                [f for f in range(begin, end - num + 1) if not busy & set(range(f, f + num))] if num else []
+            )
             owner = 1000 + len(gaps)
             first = core.eb_ids_take(byref(ids), num, owner)
             assert (first in gaps) if gaps else (first == -1)

@@ -354,6 +354,7 @@ static int exchange_message(eb_adaptation *own) {
 
 int eb_adaptation_start(eb_adaptation *own, uint64_t start) {
   own->start = start;
+  if (eb_wire_is_framed(own->wire)) own->next_due = NEVER; /* the messages of an adaptation have tags */
   const int rc = is_due(own) ? exchange_message(own) : MPI_SUCCESS;
   return rc == MPI_SUCCESS ? select_record(own) : rc;
 }

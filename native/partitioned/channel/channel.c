@@ -63,7 +63,8 @@ static int begin(eb_channel *channel) {
   eb_tracking_advance(&channel->tracking);
   /* Once the receiver has processed the setup, it posts its receives in each start. */
   if (eb_match_awaits_answer(&channel->match)) eb_matching_collect();
-  if (eb_wire_is_copying(wire) && (eb_match_is_accepted(&channel->match) || channel->num_starts == 2)) eb_wire_end_copying(wire);
+  if (eb_wire_is_copying(wire) && !eb_wire_is_framed(wire) && (eb_match_is_accepted(&channel->match) || channel->num_starts == 2))
+    eb_wire_end_copying(wire);
   int rc = eb_wire_error(wire); /* of an earlier start: the two sides no longer agree */
   if (rc == MPI_SUCCESS && eb_wire_is_copying(wire) && (rc = eb_wire_reserve_copies(wire)) != MPI_SUCCESS) {
     /* No data of this start has left, so it may be tried again. A copy that fails later would leave a receiver that waits. */

@@ -151,7 +151,7 @@ static bool may_be_asked(const eb_channel *channel) {
 /* May this thread block inside the MPI until everything has arrived? */
 static bool may_block(const eb_channel *channel) {
   return !eb_match_awaits_answer(&channel->match) && !eb_statistics_on && !expects_setups() && !may_be_asked(channel) &&
-         !eb_issue_is_open();
+         !eb_issue_is_open() && !eb_wire_is_framed(&channel->wire);
 }
 
 /* Tests once a channel that this thread holds, or blocks if no other thread needs it to return. */

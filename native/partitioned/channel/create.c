@@ -7,6 +7,7 @@
 #include "partitioned/domain/domain.h"
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/process/world.h"
+#include "partitioned/wire/frames.h"
 
 /* Up to this number, each partition of a sender has a separate cache line if threads can be concurrent. With more partitions
  * each thread has many, and threads share cache lines only at the borders. A receiver's are written by one thread at a time. */
@@ -60,10 +61,11 @@ static int use_canonical_tags(eb_channel *channel, int64_t order) {
   return eb_wire_build(&channel->wire);
 }
 
-/* Uses the tags of the channel's ids. */
+/* Uses the tags of the channel's ids, or frames where they have none. */
 static void use_own_tags(eb_channel *channel) {
   const eb_match *const match = &channel->match;
-  eb_wire_set_tags(&channel->wire, eb_match_base(match), eb_match_num_ids(match), eb_match_lane(match));
+  if (eb_match_is_without_tags(match)) eb_wire_use_frames(&channel->wire, eb_match_first_id(match));
+  else eb_wire_set_tags(&channel->wire, eb_match_base(match), eb_match_num_ids(match), eb_match_lane(match));
 }
 
 /* Segments and tags of the order-th request of a peer and tag: canonical tags if both sides know them, otherwise new ids, which
@@ -167,10 +169,15 @@ int eb_channel_create(eb_view *view, const eb_channel_arguments *arguments, eb_c
  * MPI_Finalize the library must continue to call the MPI while messages are in flight that need its progress. */
 static void discard_first_start(const eb_channel *channel, const eb_setup *setup) {
   const eb_transfer *const transfer = &channel->transfer;
-  const int base = eb_match_base(&channel->match);
   const MPI_Comm comm = eb_domain.lanes[setup->lane];
   eb_segments segments;
   if (eb_wire_first_segments(transfer, setup->total_bytes, setup->step_bytes, &segments) != 0) eb_abort(EB_NO_MEMORY);
+  if (eb_match_is_without_tags(&channel->match)) {
+    eb_frames_discard(transfer->wire_peer, eb_match_first_id(&channel->match), segments.num);
+    eb_segments_free(&segments);
+    return;
+  }
+  const int base = eb_match_base(&channel->match);
   MPI_Request *requests = malloc((size_t)segments.num * sizeof *requests);
   if (!requests) eb_abort(EB_NO_MEMORY);
   for (int s = 0; s < segments.num; s++) {

@@ -11,7 +11,7 @@
  * would take, and no longer, for it may be anywhere. */
 static void await_answer(eb_channel *channel, int64_t num_bytes) {
   eb_match *const match = &channel->match;
-  if (num_bytes < MIN_AWAITED_BYTES || !eb_match_awaits_answer(match)) return;
+  if (num_bytes < MIN_AWAITED_BYTES || !eb_match_awaits_answer(match) || eb_wire_is_framed(&channel->wire)) return;
   const double end_s = eb_now_s() + (double)num_bytes / COPIED_BYTES_PER_S;
   do {
     eb_matching_progress(); /* the receiver may be waiting for our answer in the same way */

@@ -15,7 +15,8 @@ struct eb_pending_send {
   MPI_Request request;
   void *memory; /* that goes with them */
   eb_send_kind kind;
-  char bytes[];
+  size_t num_header_bytes;
+  char bytes[]; /* the header first */
 };
 
 static eb_pending_send *pending, **last_pending = &pending; /* in the order of their next test */
@@ -51,7 +52,16 @@ static int copy(eb_send_kind kind, const void *bytes, int num_bytes, char *copie
   return MPI_SUCCESS;
 }
 
-eb_pending_send *eb_send_queue_reserve(size_t num_bytes) { return malloc(sizeof(eb_pending_send) + num_bytes); }
+eb_pending_send *eb_send_queue_reserve(size_t num_bytes) {
+  eb_pending_send *const made = malloc(sizeof *made + num_bytes);
+  if (made) made->num_header_bytes = 0;
+  return made;
+}
+
+void eb_send_queue_set_header(eb_pending_send *reserved, const void *bytes, size_t num_bytes) {
+  memcpy(reserved->bytes, bytes, num_bytes);
+  reserved->num_header_bytes = num_bytes;
+}
 
 void eb_send_queue_drop(eb_pending_send *reserved) { free(reserved); }
 
@@ -61,7 +71,8 @@ int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, co
   reserved->requests = &reserved->request;
   reserved->memory = NULL;
   reserved->kind = kind;
-  int rc = copy(kind, bytes, (int)num_bytes, reserved->bytes, comm);
+  int rc = copy(kind, bytes, (int)num_bytes, reserved->bytes + reserved->num_header_bytes, comm);
+  num_bytes += reserved->num_header_bytes;
   if (rc == MPI_SUCCESS) rc = PMPI_Isend(reserved->bytes, (int)num_bytes, MPI_BYTE, peer, tag, comm, &reserved->request);
   if (rc == MPI_SUCCESS) add(reserved);
   else free(reserved);

@@ -14,6 +14,9 @@ typedef struct eb_pending_send eb_pending_send;
 eb_pending_send *eb_send_queue_reserve(size_t num_bytes);
 void eb_send_queue_drop(eb_pending_send *reserved);
 
+/* The message begins with these bytes, for which memory must have been reserved, too. */
+void eb_send_queue_set_header(eb_pending_send *reserved, const void *bytes, size_t num_bytes);
+
 /* Sends a copy of the bytes without waiting for the receiver; returns an MPI error code. Data is the program's, whose memory
  * may be a device's. */
 int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, const void *bytes, size_t num_bytes, int peer,

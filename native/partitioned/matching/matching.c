@@ -9,7 +9,8 @@
 #include "partitioned/process/world.h"
 #include "partitioned/tags/ids.h"
 
-static eb_ids ids; /* of this rank's senders */
+/* Of this rank's senders: ids with tags, and further ones without, of which there are always enough. */
+static eb_ids tagged_ids, further_ids;
 static eb_setup_handler *take_setup;
 static eb_refusal_handler *take_refusal;
 
@@ -78,26 +79,36 @@ static endpoint *endpoint_of(uint64_t identity, int source, int tag) {
 void eb_matching_begin(eb_setup_handler *setup, eb_refusal_handler *refusal) {
   take_setup = setup;
   take_refusal = refusal;
-  eb_ids_begin(&ids, eb_tags_num_ids(&eb_domain.tags));
+  eb_ids_begin(&tagged_ids, 1, eb_tags_num_ids(&eb_domain.tags));
+  eb_ids_begin(&further_ids, eb_tags_num_ids(&eb_domain.tags), INT64_MAX);
 }
 
 int eb_match_base(const eb_match *match) { return eb_tags_channel_base(&eb_domain.tags, match->first_id); }
 
 /* ---- Senders ---- */
 
-static void take_ids(eb_match *match, int64_t num_ids) {
+static eb_ids *ids_with(int64_t id) { return id < tagged_ids.end ? &tagged_ids : &further_ids; }
+
+/* False when memory is short. */
+static bool take_ids(eb_match *match, int64_t num_ids) {
   eb_lock();
-  const int64_t first_id = eb_ids_take(&ids, num_ids, match);
+  int64_t first_id = eb_ids_take(&tagged_ids, num_ids, match);
+  if (first_id < 0) {
+    first_id = eb_ids_take(&further_ids, 1, match);
+    num_ids = 0;
+  }
   eb_unlock();
   match->first_id = first_id < 0 ? 0 : first_id;
   match->num_ids = num_ids;
+  return first_id > 0;
 }
 
 int eb_match_announce(eb_match *match, const eb_view *view, int64_t step_bytes, int num_segments) {
   const eb_transfer *const transfer = match->transfer;
   eb_matching_collect();
-  take_ids(match, eb_tags_ids_needed(&eb_domain.tags, num_segments));
-  if (match->first_id == 0) return MPI_ERR_OTHER;
+  if (!take_ids(match, eb_tags_ids_needed(&eb_domain.tags, num_segments))) return MPI_ERR_NO_MEM;
+  /* What has no tags travels on one lane. */
+  match->lane = eb_match_is_without_tags(match) ? 0 : (int)(match->first_id % eb_domain.num_lanes);
   const eb_setup setup = {.identity = view->identity,
                           .total_bytes = transfer->total_bytes,
                           .step_bytes = step_bytes,
@@ -105,12 +116,12 @@ int eb_match_announce(eb_match *match, const eb_view *view, int64_t step_bytes, 
                           .num_ids = match->num_ids,
                           .source = view->rank,
                           .tag = transfer->tag,
-                          .lane = match->lane = (int)(match->first_id % eb_domain.num_lanes)};
+                          .lane = match->lane};
   const int rc = eb_control_send(transfer->wire_peer, EB_CONTROL_SETUP, &setup, sizeof setup);
   if (rc == MPI_SUCCESS) return rc;
   eb_lock();
-  eb_ids_disown(&ids, match->first_id);
-  eb_ids_release(&ids, match->first_id); /* for the receiver, which does not know of it */
+  eb_ids_disown(ids_with(match->first_id), match->first_id);
+  eb_ids_release(ids_with(match->first_id), match->first_id); /* for the receiver, which does not know of it */
   eb_unlock();
   match->first_id = 0;
   return rc;
@@ -118,8 +129,8 @@ int eb_match_announce(eb_match *match, const eb_view *view, int64_t step_bytes, 
 
 /* Under eb_lock. */
 static void take_answer(int64_t first_id, eb_answer_kind kind) {
-  eb_match *const match = eb_ids_owner(&ids, first_id); /* NULL: freed */
-  if (kind == EB_RELEASED) eb_ids_release(&ids, first_id);
+  eb_match *const match = eb_ids_owner(ids_with(first_id), first_id); /* NULL: freed */
+  if (kind == EB_RELEASED) eb_ids_release(ids_with(first_id), first_id);
   else if (match && kind == EB_ACCEPTED) atomic_store(&match->is_accepted, true);
   else if (match) take_refusal(match);
 }
@@ -208,7 +219,7 @@ int eb_match_refuse(eb_match *match) {
 
 bool eb_match_leave(eb_match *match) {
   if (match->transfer->is_send) {
-    if (match->first_id) eb_ids_disown(&ids, match->first_id);
+    if (match->first_id) eb_ids_disown(ids_with(match->first_id), match->first_id);
     return true;
   }
   if (!match->is_posted) return true;
@@ -242,5 +253,6 @@ void eb_matching_end(void) {
   table.num_buckets = table.num_endpoints = 0;
   num_posted = 0;
   eb_answers_end();
-  eb_ids_end(&ids);
+  eb_ids_end(&tagged_ids);
+  eb_ids_end(&further_ids);
 }

@@ -19,7 +19,7 @@
 typedef struct eb_match {
   const eb_transfer *transfer;
   struct eb_match *next_posted;
-  int64_t first_id, num_ids; /* first_id 0: canonical tags, or a receiver that has no setup yet */
+  int64_t first_id, num_ids; /* first_id 0: canonical tags, or a receiver that has no setup yet; num_ids 0: an id without tags */
   int lane;
   bool is_posted;          /* a receiver that waits for its setup */
   bool is_freed;           /* it does, although its request was freed */
@@ -50,12 +50,14 @@ void eb_matching_end(void);
 /* A channel that needs no matching so far. The transfer must stay valid. */
 static inline void eb_match_begin(eb_match *match, const eb_transfer *transfer) { *match = (eb_match){.transfer = transfer}; }
 
-/* Takes ids for a sender and sends its setup. MPI_ERR_OTHER: no ids are left. */
+/* Takes ids for a sender and sends its setup. If too few tags are left, the channel gets an id without tags. */
 int eb_match_announce(eb_match *match, const eb_view *view, int64_t step_bytes, int num_segments);
 /* Posts a receiver on a communicator for its setup, which is passed to the handler now or in a later progress call. */
 int eb_match_post(eb_match *match, uint64_t identity);
 
-/* Of a channel that has ids: the base of its tags, their number and its lane. */
+/* Of a channel that has ids: are they without tags? If not, the base of the tags, and the number of ids; and the lane. */
+static inline bool eb_match_is_without_tags(const eb_match *match) { return match->num_ids == 0; }
+static inline int64_t eb_match_first_id(const eb_match *match) { return match->first_id; }
 int eb_match_base(const eb_match *match);
 static inline int64_t eb_match_num_ids(const eb_match *match) { return match->num_ids; }
 static inline int eb_match_lane(const eb_match *match) { return match->lane; }

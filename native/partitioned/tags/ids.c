@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void eb_ids_begin(eb_ids *ids, int64_t end) { *ids = (eb_ids){.end = end}; }
+void eb_ids_begin(eb_ids *ids, int64_t begin, int64_t end) { *ids = (eb_ids){.begin = begin, .end = end}; }
 
 void eb_ids_end(eb_ids *ids) {
   free(ids->ranges);
@@ -37,11 +37,12 @@ static int64_t insert(eb_ids *ids, int at, int64_t first, int64_t num, void *own
 }
 
 int64_t eb_ids_take(eb_ids *ids, int64_t num, void *owner) {
-  if (num < 1 || num >= ids->end) return -1;
-  const int64_t last_end = ids->num_ranges ? ids->ranges[ids->num_ranges - 1].first + ids->ranges[ids->num_ranges - 1].num : 1;
+  if (num < 1 || num > ids->end - ids->begin) return -1;
+  const eb_id_range *const last = ids->num_ranges ? &ids->ranges[ids->num_ranges - 1] : NULL;
+  const int64_t last_end = last ? last->first + last->num : ids->begin;
   /* The usual case: behind the last range. */
   if (last_end + num <= ids->end) return insert(ids, ids->num_ranges, last_end, num, owner);
-  int64_t free_from = 1;
+  int64_t free_from = ids->begin;
   for (int r = 0; r < ids->num_ranges; r++) {
     if (ids->ranges[r].first - free_from >= num) return insert(ids, r, free_from, num, owner);
     free_from = ids->ranges[r].first + ids->ranges[r].num;

@@ -15,12 +15,13 @@ typedef struct {
 } eb_id_range;
 
 typedef struct {
-  int64_t end; /* ids are 1 .. end-1 */
+  int64_t begin, end; /* ids are begin .. end-1 */
   eb_id_range *ranges; /* sorted by first */
   int num_ranges, capacity;
 } eb_ids;
 
-void eb_ids_begin(eb_ids *ids, int64_t end);
+/* Ids from `begin`, which is at least 1. */
+void eb_ids_begin(eb_ids *ids, int64_t begin, int64_t end);
 void eb_ids_end(eb_ids *ids);
 /* The first of `num` consecutive ids, or -1 when none are left or memory is short. */
 int64_t eb_ids_take(eb_ids *ids, int64_t num, void *owner);

@@ -46,7 +46,7 @@ int64_t eb_tags_ids_needed(const eb_tags *tags, int64_t num_segments);
 int eb_tags_segmentation(const eb_tags *tags, int base, int64_t num_ids);
 int eb_tags_feedback(const eb_tags *tags, int base, int64_t num_ids);
 
-enum { EB_CONTROL_SETUP = 0, EB_CONTROL_ANSWER = 1 };
+enum { EB_CONTROL_SETUP = 0, EB_CONTROL_ANSWER = 1, EB_CONTROL_FRAME = 2 };
 int eb_tags_control(const eb_tags *tags, int what);
 
 #endif

@@ -2,9 +2,11 @@
 #include "partitioned/wire/wire.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "partitioned/domain/domain.h"
 #include "partitioned/process/clock.h"
+#include "partitioned/wire/frames.h"
 
 /* Up to this size the MPI packs a type with gaps: that saves a copy, and calls. Larger messages are packed here, each partition
  * by the thread that completes it. */
@@ -16,7 +18,7 @@ enum { SLOW_BYTES = 8 * 1024 };
 void eb_wire_begin(eb_wire *wire, const eb_transfer *transfer, eb_buffer *buffer) {
   wire->transfer = transfer;
   wire->buffer = buffer;
-  wire->base = -1;
+  wire->base = EB_BASE_UNKNOWN;
   wire->num_ids = 1;
 }
 
@@ -36,6 +38,8 @@ void eb_wire_end(eb_wire *wire) {
   drop_requests(wire);
   free(wire->requests);
   wire->requests = NULL;
+  free(wire->taken);
+  wire->taken = NULL;
   wire->is_built = false;
   eb_segments_free(&wire->segments);
 }
@@ -74,6 +78,16 @@ void eb_wire_set_tags(eb_wire *wire, int base, int64_t num_ids, int lane) {
   wire->num_ids = num_ids;
   wire->lane = lane;
   atomic_store_explicit(&wire->base, base, memory_order_release);
+}
+
+void eb_wire_use_frames(eb_wire *wire, int64_t id) {
+  wire->id = id;
+  wire->lane = 0;
+  atomic_store_explicit(&wire->base, EB_BASE_OF_FRAMES, memory_order_release);
+}
+
+static eb_frame_header header_of(const eb_wire *wire, int segment) {
+  return (eb_frame_header){.id = wire->id, .start = wire->framed_start, .segment = segment};
 }
 
 int eb_wire_segmentation_tag(const eb_wire *wire) { return eb_tags_segmentation(&eb_domain.tags, wire->base, wire->num_ids); }
@@ -145,23 +159,36 @@ void eb_wire_end_copying(eb_wire *wire) {
 
 int eb_wire_reserve_copies(eb_wire *wire) {
   const int num = wire->segments.num;
-  wire->copies = calloc((size_t)num, sizeof *wire->copies);
+  const size_t num_header_bytes = eb_wire_is_framed(wire) ? sizeof(eb_frame_header) : 0;
+  if (!wire->copies) wire->copies = calloc((size_t)num, sizeof *wire->copies);
   for (int s = 0; wire->copies && s < num; s++) {
-    wire->copies[s] = eb_send_queue_reserve((size_t)eb_wire_segment_bytes(wire, s));
+    wire->copies[s] = eb_send_queue_reserve(num_header_bytes + (size_t)eb_wire_segment_bytes(wire, s));
     if (!wire->copies[s]) drop_copies(wire);
   }
   return wire->copies ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 int eb_wire_open(eb_wire *wire) {
+  wire->framed_start++;
   atomic_store_explicit(&wire->num_unsent, wire->segments.num, memory_order_release);
   return wire->is_copying ? MPI_SUCCESS : eb_wire_build(wire);
+}
+
+/* No frame of a start that begins has been taken. */
+static int expect_frames(eb_wire *wire) {
+  const size_t num = (size_t)wire->segments.num;
+  wire->framed_start++;
+  if (!wire->taken) wire->taken = malloc(num * sizeof *wire->taken);
+  if (!wire->taken) return MPI_ERR_NO_MEM;
+  memset(wire->taken, 0, num * sizeof *wire->taken);
+  return MPI_SUCCESS;
 }
 
 /* In the first start the two sides only assume equal totals; later a segmentation message contains the sender's total. */
 int eb_wire_post(eb_wire *wire, bool is_first_start) {
   int rc = eb_wire_error(wire);
   wire->compares_sizes = is_first_start;
+  if (rc == MPI_SUCCESS && eb_wire_is_framed(wire)) return expect_frames(wire);
   if (rc == MPI_SUCCESS) rc = eb_wire_build(wire);
   if (rc != MPI_SUCCESS || eb_transfer_is_null(wire->transfer)) return rc;
   if (eb_world.keeps_requests && wire->segments.num > 1) return PMPI_Startall(wire->segments.num, wire->requests);
@@ -173,8 +200,12 @@ void eb_wire_send(eb_wire *wire, int segment) {
   const eb_transfer *const transfer = wire->transfer;
   int rc = MPI_SUCCESS;
   if (wire->is_copying) {
+    const bool is_framed = eb_wire_is_framed(wire);
+    const eb_frame_header header = header_of(wire, segment);
+    const int tag = is_framed ? eb_tags_control(&eb_domain.tags, EB_CONTROL_FRAME) : segment_tag(wire, segment);
+    if (is_framed) eb_send_queue_set_header(wire->copies[segment], &header, sizeof header);
     rc = eb_send_queue_send_reserved(wire->copies[segment], EB_SEND_DATA, segment_data(wire, segment).address,
-                                     (size_t)eb_wire_segment_bytes(wire, segment), transfer->wire_peer, segment_tag(wire, segment),
+                                     (size_t)eb_wire_segment_bytes(wire, segment), transfer->wire_peer, tag,
                                      eb_domain.lanes[wire->lane]);
     wire->copies[segment] = NULL;
   } else if (!eb_transfer_is_null(transfer)) {
@@ -194,7 +225,19 @@ static int compare(eb_wire *wire, int index, const MPI_Status *status) {
   return MPI_ERR_TRUNCATE;
 }
 
+static int test_frame(eb_wire *wire, int segment, bool *done) {
+  *done = wire->taken[segment];
+  if (*done) return MPI_SUCCESS;
+  const eb_frame_header header = header_of(wire, segment);
+  const eb_message_data data = segment_data(wire, segment);
+  const int rc = eb_frames_take(wire->transfer->wire_peer, &header, &data, eb_wire_segment_bytes(wire, segment), done);
+  wire->taken[segment] = *done;
+  if (rc != MPI_SUCCESS) eb_wire_set_error(wire, rc);
+  return rc;
+}
+
 int eb_wire_test_one(eb_wire *wire, int index, bool *done) {
+  if (wire->taken && index < wire->segments.num) return test_frame(wire, index, done);
   MPI_Status status;
   int flag = 0;
   *done = true;

@@ -2,6 +2,7 @@
 #ifndef EB_WIRE_H
 #define EB_WIRE_H
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,16 +13,23 @@
 #include "partitioned/segmentation/segment.h"
 #include "partitioned/wire/buffer.h"
 
+/* Bases that are no tag. */
+enum { EB_BASE_UNKNOWN = -1, EB_BASE_OF_FRAMES = INT_MAX };
+
 /* The members belong to wire.h and wire.c. */
 typedef struct {
   const eb_transfer *transfer;
   eb_buffer *buffer;
-  _Atomic int base; /* of the tags; < 0: a receiver that does not know them yet */
+  _Atomic int base; /* of the tags; or EB_BASE_OF_FRAMES; or a receiver does not know them yet */
   int lane;
   int64_t num_ids; /* that the tags span */
   eb_segments segments;
   MPI_Request *requests;    /* [segments.num + 1]: of the segments, and of the segmentation message; null: none in flight */
   eb_pending_send **copies; /* [segments.num] the memory of copies that are not sent yet; NULL: no start from copies */
+  /* Of a channel that has no tags: see frames.h. */
+  int64_t id;
+  uint32_t framed_start;
+  bool *taken; /* [segments.num] of a receiver: the frames of this start */
   /* Written by the sending thread, while other threads mark partitions and read the members above. */
   _Alignas(64) atomic_int num_unsent;
   _Atomic int error;   /* from sending or matching; no later start succeeds */
@@ -49,7 +57,13 @@ static inline int64_t eb_wire_segment_bytes(const eb_wire *wire, int segment) {
 
 /* The tags begin at `base` and span num_ids ids. Other threads may wait for them: call this last. */
 void eb_wire_set_tags(eb_wire *wire, int base, int64_t num_ids, int lane);
-static inline bool eb_wire_has_tags(const eb_wire *wire) { return atomic_load(&wire->base) >= 0; }
+/* The channel has an id, and no tags: its messages are frames. Also the last call. */
+void eb_wire_use_frames(eb_wire *wire, int64_t id);
+/* Are the tags known, or that there are none? */
+static inline bool eb_wire_has_tags(const eb_wire *wire) { return atomic_load(&wire->base) != EB_BASE_UNKNOWN; }
+static inline bool eb_wire_is_framed(const eb_wire *wire) {
+  return atomic_load_explicit(&wire->base, memory_order_acquire) == EB_BASE_OF_FRAMES;
+}
 int eb_wire_segmentation_tag(const eb_wire *wire);
 int eb_wire_feedback_tag(const eb_wire *wire);
 

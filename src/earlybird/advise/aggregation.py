@@ -1,4 +1,4 @@
-"""Whether the messages of an exchange should go through leaders of nodes, by predicted time."""
+"""Advise whether the messages of an exchange should go through leaders of nodes, by predicted time."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ LEADERS = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class AdvisedAggregation:
-    """The advice, and the three exchanges of each alternative but the reference."""
+    """The advice, and the three exchanges of each alternative except the reference."""
 
     advice: Advice
     stages: dict[str, Stages]
@@ -29,8 +29,8 @@ class AdvisedAggregation:
 def advise_aggregation(
     pattern: Pattern, layout: Layout, profile: Profile, *, model: str | None = None
 ) -> AdvisedAggregation:
-    """Sending directly, the reference, against `patterns.aggregation` with 1, 2, 4 and 8 leaders per node,
-    each number at most that of the ranks of a node and that of the other nodes.
+    """Compare sending directly, the reference, with `patterns.aggregation` with 1, 2, 4 and 8 leaders per
+    node, each number at most that of the ranks of a node and that of the other nodes.
 
     The time of an alternative is the sum of the slowest ranks of its three exchanges, each by `model`, by
     default that with which sending directly is predicted: packing is not included, and a rank that begins

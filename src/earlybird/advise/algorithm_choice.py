@@ -48,7 +48,9 @@ class Candidate:
 
     @property
     def work(self) -> tuple:
-        """The effort to set it: from the default of the MPI (least) to another call in the program (most)."""
+        """The effort to select the candidate: from the default of the MPI (least) to another call in the
+        program (most).
+        """
         return (
             self.form.algorithm != DEFAULT,
             self.form.algorithm.startswith(OWN) or Method(self.form.algorithm).is_persistent,
@@ -56,7 +58,9 @@ class Candidate:
         )
 
     def refused(self, size_bytes: float) -> str | None:
-        """The unmet requirement of the algorithm, without which the MPI would silently use another one."""
+        """Return the unmet requirement of the algorithm, without which the MPI would silently use another
+        one, or None.
+        """
         # Reductions use whole doubles, also at sizes between the measured ones.
         whole_bytes = int(size_bytes) // 8 * 8 or int(size_bytes)
         return lacking_size(self.form, size_bytes) or refusal(
@@ -66,7 +70,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judged:
-    """A candidate and what is known of it at one size."""
+    """A candidate and the facts known about it at one size."""
 
     candidate: Candidate
     outlook: Outlook
@@ -76,7 +80,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class AlgorithmChoice:
-    """The algorithms of an operation to choose from, on one placement."""
+    """A choice among the algorithms of an operation on one placement."""
 
     candidates: Sequence[Candidate]
     results: Sequence[Result]
@@ -100,7 +104,7 @@ class AlgorithmChoice:
         return MeasuredCollectives(models, self.default, self.results, self.placed)
 
     def judged(self, size_bytes: float) -> list[Judged]:
-        """Every candidate that the MPI accepts at this size."""
+        """Return every candidate that the MPI accepts at this size, with the facts known about it."""
         if size_bytes not in self._judged:
             has_default = self.default is not None and not lacking_size(self.default.form, size_bytes)
             self._judged[size_bytes] = [
@@ -141,22 +145,24 @@ class AlgorithmChoice:
         return self._reliable[id(model)]
 
     def _is_settled(self, model: AlgorithmModel, size_bytes: float) -> bool:
-        """Whether this size was measured often enough, whatever the launches at other sizes."""
+        """Return whether this size was measured often enough, whatever the launches at other sizes."""
         pair = [model, self.default] if self.default else [model]
         return all(options.settles(self.measured.results_at(one, size_bytes)) for one in pair)
 
     @cached_property
     def _significant(self) -> set[tuple[int, tuple[int, int]]]:
-        """The measured points, by the id of their model, whose speed-up differs from 1 significantly among
-        all algorithms, segments and sizes that were measured (Benjamini and Hochberg)."""
+        """The measured points, by the id of their model, whose speed-up differs significantly from 1 among
+        all algorithms, segments and sizes that were measured (Benjamini and Hochberg).
+        """
         p = self.measured.p_values()
         q = adjusted(np.array(list(p.values())))
         return {point for point, value in zip(p, q.tolist(), strict=True) if value <= LEVEL}
 
     def _is_significant(self, candidate: Candidate, size_bytes: float) -> bool:
-        """Whether its speed-up is significant at this point; if that was not measured, whether the
-        algorithm's is at the next measured size below or above.
-        True if the algorithm was not measured on these ranks."""
+        """Return whether the speed-up of the candidate is significant at this point; if the point was not
+        measured, whether the algorithm's speed-up is significant at the next measured size below or above.
+        True if the algorithm was not measured on these ranks.
+        """
         if not self.measured.are_launches_known:
             return True
         model = candidate.model
@@ -179,7 +185,7 @@ class AlgorithmChoice:
         return judged[options.choose([one.option for one in judged])]
 
     def ranking(self, size_bytes: float) -> list[Judged]:
-        """The advised candidate first, then the best of every other algorithm, see `options.order`."""
+        """Return the advised candidate first, then the best of every other algorithm, see `options.order`."""
         judged = [self._with_prediction(one, size_bytes) for one in self.judged(size_bytes)]
         ranked = [judged[k] for k in options.order([one.option for one in judged])] if judged else []
         first: dict[str, Judged] = {}
@@ -188,7 +194,7 @@ class AlgorithmChoice:
         return list(first.values())
 
     def _with_prediction(self, judged: Judged, size_bytes: float) -> Judged:
-        """With what the form alone predicts."""
+        """Return `judged` with the values that the form alone predicts."""
         if judged.option.speed_up is None:
             return judged
         candidate = judged.candidate
@@ -196,14 +202,16 @@ class AlgorithmChoice:
         return replace(judged, option=replace(judged.option, predicted_speed_up=predicted))
 
     def keeps(self, candidate: Candidate, size_bytes: float) -> bool:
-        """Whether `candidate` stays advised at this size."""
+        """Return whether `candidate` stays advised at this size."""
         judged = self.judged(size_bytes)
         current = next((one.option for one in judged if one.candidate is candidate), None)
         return current is not None and options.stays(current, [one.option for one in judged])
 
     @cached_property
     def sizes_bytes(self) -> tuple[int, int]:
-        """The smallest and largest measured size: of the default if it was measured at several."""
+        """The smallest and largest measured size: those of the default if it was measured at several
+        sizes.
+        """
         ranges = [one.form.range["size_bytes"] for one in self.candidates]
         of_default = self.default and self.default.form.range["size_bytes"]
         if of_default and of_default[0] < of_default[1]:
@@ -211,23 +219,26 @@ class AlgorithmChoice:
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def over_sizes(self) -> "AlgorithmChoice":
-        """The choice for candidates measured at several sizes, if there are any: one size is no region."""
+        """Return the choice for candidates measured at several sizes, if there are any: one size is no
+        region.
+        """
         several = [one for one in self.candidates if len(set(one.form.range["size_bytes"])) > 1]
         return replace(self, candidates=several or self.candidates)
 
     def regions(self) -> list[tuple[int, int, Candidate]]:
-        """Regions from small to large sizes: first size, last size and candidate of each."""
+        """Return the regions from small to large sizes: first size, last size and candidate of each."""
         smallest, largest = self.sizes_bytes
         if smallest == largest:  # a barrier has only size 0
             return [(smallest, largest, self.best(smallest).candidate)]
         return best_by_size(smallest, largest, lambda size: self.best(size).candidate, self.keeps)
 
     def measured_regions(self) -> list[tuple[int, int, Candidate]]:
-        """Regions that deviate from the default only where that was measured to be clearly faster: at
-        measured sizes, and between two of them where this holds at both. All else between is the default's.
-        A size counts only if the algorithm is clearly faster at a measured size next to it, too.
+        """Return the regions that deviate from the default only where that was measured to be clearly faster:
+        at measured sizes, and between two of them where this holds at both. All other sizes between them keep
+        the default. A size counts only if the algorithm is also clearly faster at a measured size next to it.
 
-        None without a measured default on this placement. The last size of a region belongs to it.
+        Returns an empty list without a measured default on this placement. The last size of a region belongs
+        to it.
         """
         sizes = [] if self.default is None else self.measured.sizes_bytes(self.default)
         if not sizes:
@@ -247,7 +258,9 @@ class AlgorithmChoice:
         return regions
 
     def _best_measured(self, default: Candidate, sizes: Sequence[int]) -> list[Candidate]:
-        """The best at each size of those that are proven; one stays until another is clearly faster."""
+        """Return the best candidate at each size among those that are proven; a candidate stays until another
+        is clearly faster.
+        """
         found, current = [], default
         for size in sizes:
             proven = [one for one in self.judged(size) if self._proven(one.candidate, size)]
@@ -259,7 +272,9 @@ class AlgorithmChoice:
         return found
 
     def _proven(self, candidate: Candidate, size_bytes: int) -> bool:
-        """Whether it is the default, or was measured to be clearly faster at this size and next to it."""
+        """Return whether `candidate` is the default, or was measured to be clearly faster at this size and
+        next to it.
+        """
         option = next((one.option for one in self.judged(size_bytes) if one.candidate is candidate), None)
         if option is None or option.is_reference:
             return option is not None
@@ -267,8 +282,9 @@ class AlgorithmChoice:
         return is_faster and self._is_supported(candidate, size_bytes)
 
     def _is_supported(self, candidate: Candidate, size_bytes: int) -> bool:
-        """Whether the algorithm, with any segments, is clearly faster at a measured size next to this one;
-        with one size alone there is none."""
+        """Return whether the algorithm, with any segments, is clearly faster at a measured size next to this
+        one; false if only one size was measured.
+        """
         sizes = self.measured.sizes_bytes(self.default)
         at = sizes.index(size_bytes)
         next_to = (*sizes[:at][-1:], *sizes[at + 1 :][:1])
@@ -281,7 +297,9 @@ class AlgorithmChoice:
         )
 
     def unsupported(self) -> list[tuple[int, Candidate]]:
-        """Measured sizes at which an algorithm is clearly faster alone, and it: what would be best there."""
+        """Return the measured sizes at which an algorithm is clearly faster alone, each with the candidate
+        that would be best there.
+        """
         found = []
         for size in [] if self.default is None else self.measured.sizes_bytes(self.default):
             judged = self.judged(size)
@@ -302,14 +320,16 @@ def algorithm_choice(profile: Profile, forms: Sequence[CollectiveForm], placed: 
 
 
 def beyond(form: CollectiveForm, placed: Placed, size_bytes: float, segment_bytes: int) -> tuple[str, ...]:
-    """What is outside the measured range; a layout other than that of the measured machine is, too."""
+    """Return the quantities outside the measured range; a layout other than that of the measured machine is
+    one, too.
+    """
     machine = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
     outside = extrapolated(form, placed, size_bytes, segment_bytes)
     return outside if placed.shape == machine or "ranks" in outside else (*outside, "layout")
 
 
 def _segments(form: CollectiveForm) -> list[int]:
-    """The measured segment sizes, and the powers of two between them: the form covers all."""
+    """Return the measured segment sizes, and the powers of two between them: the form covers all."""
     cut = [one for one in form.segments_bytes if one]
     between = {1 << k for k in range(40) if cut and min(cut) <= 1 << k <= max(cut)}
     return sorted({*form.segments_bytes, *between})

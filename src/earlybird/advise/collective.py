@@ -32,7 +32,9 @@ from earlybird.predict.collective import SIZES, Placed, form_name, forms_of, pla
 def advise_collective(
     profile: Profile, operation: str, ranks: int | None, size_bytes: int | None = None, **more: Any
 ) -> tuple[Advice, Configuration | None]:
-    """Advice on one operation, with its configuration; parameters are those of `advise_collectives`."""
+    """Return the advice on one operation, with its configuration; parameters are those of
+    `advise_collectives`.
+    """
     several, settings = advise_collectives(profile, [operation], ranks, size_bytes, **more)
     return several.pieces()[0], settings
 
@@ -95,7 +97,7 @@ def _forms(profile: Profile, operation: str, mpi_only: bool) -> list[CollectiveF
 
 
 def _require_one_mpi(of_operations: Iterable[Sequence[CollectiveForm]]) -> None:
-    """InputError if the operations, each of one MPI, are of several."""
+    """Raise InputError if the operations, each of one MPI, are of several."""
     mpis = {forms[0].mpi: forms[0].operation for forms in of_operations}
     if len(mpis) > 1:
         held = " and ".join(f"{operation} of {mpi}" for mpi, operation in mpis.items())
@@ -172,7 +174,7 @@ def _measure_again(
 
 
 def _comparison(ranked: Sequence[Judged]) -> list[str]:
-    """Return how fast the best algorithm of Earlybird is, if it is faster than the advised one."""
+    """Return a sentence on the best algorithm of Earlybird, if it is faster than the advised one."""
     advised, *others = [judged.option for judged in ranked]
     faster = [option for option in others if not option.is_selectable and option.cost < advised.cost]
     if not faster or not advised.is_selectable:
@@ -186,7 +188,7 @@ def _comparison(ranked: Sequence[Judged]) -> list[str]:
 
 
 def _launches(choice: AlgorithmChoice) -> list[str]:
-    """Return what a reader must know of the launches that the default is compared by."""
+    """Return notes on the launches with which the default was measured."""
     default = choice.default
     results = [] if default is None else choice.measured.results_of(default)
     if not results:

@@ -29,15 +29,16 @@ _SINGLE = (
 
 
 def has_setting(form: CollectiveForm, family: str | None) -> bool:
-    """Whether the setting that makes the MPI use it is known."""
+    """Return whether the setting that makes the MPI use the form's algorithm is known."""
     return form.algorithm in (DEFAULT, *mpi_algorithms(family, form.operation))
 
 
 def configure(
     choices: Sequence[AlgorithmChoice], size_bytes: int | None, selection: Selection | None
 ) -> Configuration | None:
-    """The configuration for the best of the MPI's own algorithms of all operations; at `size_bytes` if the
-    MPI accepts only one for all sizes."""
+    """Return the configuration for the best of the MPI's own algorithms of all operations; at `size_bytes` if
+    the MPI accepts only one algorithm for all sizes.
+    """
     placed, family = choices[0].placed, choices[0].family
     of_mpi = [[one for one in choice.candidates if has_setting(one.form, family)] for choice in choices]
     if family is None or not any(of_mpi):
@@ -65,8 +66,9 @@ def configure(
 
 
 def _regions(choice: AlgorithmChoice, able: Sequence[Candidate]) -> list[Region]:
-    """What was measured to be faster than the default, among the candidates that can be set; without any
-    times of the default, what the models predict to be fastest."""
+    """Return the regions that were measured to be faster than the default, among the candidates that can be
+    set; without any times of the default, the regions that the models predict to be fastest.
+    """
     operation, ranks = choice.operation, choice.placed.ranks
     if not able:
         return [Region(operation, DEFAULT, ranks)]
@@ -85,7 +87,7 @@ def _regions(choice: AlgorithmChoice, able: Sequence[Candidate]) -> list[Region]
 
 
 def _single_sizes(choice: AlgorithmChoice, able: Sequence[Candidate]) -> list[Region]:
-    """The sizes at which an algorithm was measured to be faster, and at none next to them."""
+    """Return the sizes at which an algorithm was measured to be faster, but not at a size next to them."""
     choice = replace(choice, candidates=able)
     return [
         Region(choice.operation, one.method, choice.placed.ranks, size, size)
@@ -94,7 +96,8 @@ def _single_sizes(choice: AlgorithmChoice, able: Sequence[Candidate]) -> list[Re
 
 
 def _rules_for_all_or_none(regions: Sequence[Region], size_bytes: int | None) -> Configuration:
-    """Rules of Open MPI on several nodes of several ranks, if no operation keeps its default at any size.
+    """Return the rules of Open MPI on several nodes of several ranks, if no operation keeps its default at
+    any size.
 
     They only apply if the component `tuned` has priority, for every operation; its own choice differs from
     that of `han`, the default of the MPI on such nodes.
@@ -127,7 +130,7 @@ def _has_nodes_of_several_ranks(placed: Placed) -> bool:
 
 
 def configuration_json(settings: Configuration) -> dict[str, Any]:
-    """Of several operations, regions name theirs."""
+    """Return the JSON object of a configuration; for several operations, regions name their operation."""
     several = len(settings.operations) > 1
     return {
         "kind": settings.kind,

@@ -17,12 +17,12 @@ def best_by_size(
     best: Callable[[float], Choice],
     keeps: Callable[[Choice, float], bool],
 ) -> list[tuple[int, int, Choice]]:
-    """Ranges of sizes from small to large, each with its first size, its last size and its choice.
+    """Return the ranges of sizes from small to large, each with its first size, its last size and its choice.
 
     Parameters
     ----------
-    best : the best choice at a size.
-    keeps : whether a choice made at a smaller size is kept at this size.
+    best : returns the best choice at a size.
+    keeps : returns whether a choice made at a smaller size is kept at this size.
     """
     begin = max(smallest_bytes, 1)
     octaves = max(float(np.log2(max(largest_bytes, begin) / begin)), 0.0)
@@ -38,7 +38,7 @@ def best_by_size(
 
 
 def _first_left(choice: Choice, low: float, high: float, keeps: Callable[[Choice, float], bool]) -> int:
-    """The size from which `choice` is no longer kept; it is at `low` and is not at `high`."""
+    """Return the first size at which `choice` is no longer kept; it is kept at `low` and not at `high`."""
     while high > low * (1 + _KNOWN_TO):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if keeps(choice, middle) else (low, middle)

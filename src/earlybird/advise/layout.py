@@ -29,12 +29,12 @@ _FIRST_LOSS, _LAST_LOSS = 0.02, 1e-4
 
 @dataclass(frozen=True)
 class Swaps:
-    """How many swaps of two ranks to try, and for how long.
+    """The number of swaps of two ranks to try, and the time limit.
 
     Attributes
     ----------
-    count : None for as many as `budget_s` allows.
-    budget_s : seconds after which no further one is tried; None for no such end.
+    count : number of swaps; None for as many as `budget_s` allows.
+    budget_s : seconds after which no further swap is tried; None for no limit.
     """
 
     count: int | None = SWAPS
@@ -42,13 +42,15 @@ class Swaps:
     seed: int = 1
 
     def share(self, done: int, spent_s: float) -> float:
-        """How far the annealing is; by the count where there is one, as that gives the same layout again."""
+        """Return the completed share of the annealing; by the count where there is one, as that gives the
+        same layout again.
+        """
         if self.count is not None:
             return done / max(self.count, 1)
         return spent_s / self.budget_s if self.budget_s else 1.0
 
     def left_s(self, done: int, spent_s: float) -> float:
-        """The time that is left, after `done` swaps in `spent_s`."""
+        """Return the time that is left, after `done` swaps in `spent_s`."""
         of_budget_s = math.inf if self.budget_s is None else self.budget_s - spent_s
         of_count_s = math.inf if self.count is None else spent_s / max(done, 1) * (self.count - done)
         return max(min(of_budget_s, of_count_s), 0.0)
@@ -56,7 +58,7 @@ class Swaps:
 
 @dataclass(frozen=True)
 class Improved:
-    """The best layout of `done` swaps; `ended_by` is COUNT, BUDGET or INTERRUPT."""
+    """The best layout after `done` swaps; `ended_by` is COUNT, BUDGET or INTERRUPT."""
 
     layout: Layout
     done: int
@@ -84,9 +86,9 @@ def advise_layout(
     swaps: Swaps = Swaps(),
     on_swap: OnSwap | None = None,
 ) -> AdvisedLayout:
-    """Layouts with the places of `orders`, by the time of the slowest rank that `model` predicts.
+    """Rank layouts with the places of `orders` by the time of the slowest rank that `model` predicts.
 
-    By default that is the model with which the exchange on the reference is predicted. `orders` are the
+    The default model is the one with which the exchange on the reference is predicted. `orders` are the
     layouts that launchers make of the same nodes, by their `--map-by`; the first is the reference. Swaps of
     two ranks are judged by the model KEPT, whose time is known at once after a swap, starting from the best
     of the other layouts by it; the result is listed if `model` predicts less time than for that layout, too.
@@ -123,7 +125,7 @@ def advise_layout(
 
 
 def _early_end(improved: Improved, swaps: Swaps) -> list[str]:
-    """That the layout would not be the same again."""
+    """Return a note that the layout would not be the same again, if the swaps ended early."""
     if improved.ended_by == COUNT:
         return []
     done = f"{improved.done} swaps" if swaps.count is None else f"{improved.done} of {swaps.count} swaps"
@@ -138,7 +140,7 @@ def _early_end(improved: Improved, swaps: Swaps) -> list[str]:
 def _reservations(
     pattern: Pattern, layouts: dict[str, Layout], profile: Profile, model: str
 ) -> Sequence[str]:
-    """`Predictor.reservations` of all layouts, with the names of the layouts where not all have it."""
+    """Return `Predictor.reservations` of all layouts, with the names of the layouts where not all have it."""
     of_note: dict[str, list[str]] = {}
     for name, one in layouts.items():
         for said in Predictor(pattern, one).reservations(profile, model):
@@ -150,7 +152,7 @@ def _reservations(
 
 
 def partitioned_layout(pattern: Pattern, places: Layout) -> Layout:
-    """Ranks on the places of `places`, so that those that exchange many bytes share a node, by METIS.
+    """Assign ranks to the places of `places`, so that those that exchange many bytes share a node, by METIS.
 
     Ranks of a node fill its sockets in their order. The parts of METIS differ by some ranks from the number
     of places; ranks that exchange least with their part move to others.
@@ -175,7 +177,9 @@ def partitioned_layout(pattern: Pattern, places: Layout) -> Layout:
 
 
 def _exchanged(pattern: Pattern, num_ranks: int):
-    """The bytes between each two ranks in both directions, as a symmetric CSR matrix of small integers."""
+    """Return the bytes between each two ranks in both directions, as a symmetric CSR matrix of small
+    integers.
+    """
     from scipy.sparse import coo_array
 
     size = pattern.bytes + 1.0
@@ -208,7 +212,7 @@ def _balance(part: np.ndarray, weight, capacity: np.ndarray) -> None:
 def improved_layout(
     pattern: Pattern, profile: Profile, start: Layout, swaps: Swaps, on_swap: OnSwap | None = None
 ) -> Improved:
-    """`start` after swaps of two ranks: annealing of the slowest rank's time, by the staircase."""
+    """Return `start` after swaps of two ranks: annealing of the slowest rank's time, by the staircase."""
     place = list(zip(start.node.tolist(), start.socket.tolist(), strict=True))
     if len(set(place)) < 2 or not len(pattern.src):
         return Improved(start, 0, COUNT)
@@ -233,7 +237,7 @@ def improved_layout(
 
 
 class _Search:
-    """Simulated annealing; `best` is the place of each rank in the layout with the time `best_s`."""
+    """A simulated annealing; `best` is the place of each rank in the layout with the time `best_s`."""
 
     def __init__(
         self,
@@ -253,7 +257,7 @@ class _Search:
         self.best = list(place)
 
     def try_swap(self, share: float) -> None:
-        """Try one after this share of the search."""
+        """Try one swap after this share of the search."""
         place, chosen = self._place, self._chosen
         slowest, peers = self._slowest, self._peers
         a = slowest if chosen.random() < 0.3 else _any_near(slowest, peers, chosen, len(place))
@@ -276,7 +280,7 @@ class _Search:
 
 
 def _peers(pattern: Pattern, num_ranks: int) -> list[list[int]]:
-    """Whom each rank exchanges messages with."""
+    """Return the ranks with which each rank exchanges messages."""
     keys = np.concatenate([pattern.src * num_ranks + pattern.dst, pattern.dst * num_ranks + pattern.src])
     src, dst = np.divmod(np.unique(keys), num_ranks)
     first = np.searchsorted(src, np.arange(num_ranks + 1))
@@ -284,7 +288,7 @@ def _peers(pattern: Pattern, num_ranks: int) -> list[list[int]]:
 
 
 def _any_near(rank: int, peers: Sequence[Sequence[int]], chosen: random.Random, num_ranks: int) -> int:
-    """A peer of the rank, or any rank."""
+    """Return a peer of the rank, or any rank."""
     if peers[rank] and chosen.random() < 0.5:
         return chosen.choice(peers[rank])
     return chosen.randrange(num_ranks)

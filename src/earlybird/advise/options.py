@@ -1,5 +1,6 @@
-"""Options to choose from: what is known of each, which one is clearly faster, and in which order they
-rank."""
+"""Options to choose from: the facts known about each, which one is clearly faster, and in which order they
+rank.
+"""
 
 import math
 from collections.abc import Sequence
@@ -19,21 +20,22 @@ ENOUGH_LAUNCHES = 5
 
 @dataclass(frozen=True)
 class Option:
-    """One method for the requested operation.
+    """A method for the requested operation.
 
     Attributes
     ----------
     work : sort key of the effort to use it; the reference has the least.
-    speed_up : over the reference; None if there is no reference.
-    predicted_speed_up : of the model alone.
-    measured_speed_up : with the interval over its launches, if this point was measured.
+    speed_up : speed-up over the reference; None if there is no reference.
+    predicted_speed_up : speed-up that the model alone predicts.
+    measured_speed_up : measured speed-up with the interval over its launches, if this point was measured.
     is_reliable : False if most of the measured times of this method or of the reference are noisy or of
         shared cores, with too few launches to tell.
     is_significant : False if among all that was measured a speed-up like this one is to be expected by
         chance.
-    launches : of this point; 0 if it was not measured.
-    shares_cores : whether ranks or threads shared cores where it was measured: more launches do not help.
-    is_selectable : False for what is ranked for comparison only, because the MPI cannot be set to use it.
+    launches : number of launches of this point; 0 if it was not measured.
+    shares_cores : true if ranks or threads shared cores where it was measured: more launches do not help.
+    is_selectable : False for an option that is ranked for comparison only, because the MPI cannot be set to
+        use it.
     """
 
     name: str
@@ -59,23 +61,25 @@ class Option:
 
     @property
     def cost(self) -> float:
-        """What options are compared by, less is better: speed-ups differ less between launches than times."""
+        """The value by which options are compared, less is better: speed-ups differ less between launches
+        than times.
+        """
         return self.time_s.value if self.speed_up is None else 1 / self.speed_up.value
 
     @property
     def worst_cost(self) -> float:
-        """`cost` at the pessimistic end of the interval."""
+        """The `cost` at the pessimistic end of the interval."""
         return self.time_s.high if self.speed_up is None else 1 / self.speed_up.low
 
     @property
     def is_clearly_faster(self) -> bool:
-        """Whether it is faster than the reference beyond its interval and by more than MIN_EFFECT."""
+        """True if the option is faster than the reference beyond its interval and by more than MIN_EFFECT."""
         if self.speed_up is None or not self.is_reliable or not self.is_significant:
             return False
         return is_clearly_faster(self.speed_up, Estimate.exact(1.0))
 
     def contradicts(self) -> bool:
-        """Whether the interval of the model and that of a repeated measurement do not overlap."""
+        """Return whether the interval of the model and that of a repeated measurement do not overlap."""
         if None in (self.measured_speed_up, self.predicted_speed_up, self.speed_up):
             return False
         predicted, measured = self.predicted_speed_up, self.speed_up
@@ -84,7 +88,7 @@ class Option:
 
 
 def decides(results: Sequence[Result]) -> bool:
-    """Whether most of these results have enough launches, or are neither noisy nor of shared cores."""
+    """Return whether most of these results have enough launches, or are neither noisy nor of shared cores."""
     weak = [
         result
         for result in results
@@ -94,24 +98,24 @@ def decides(results: Sequence[Result]) -> bool:
 
 
 def settles(results: Sequence[Result]) -> bool:
-    """Whether all of these results of one point have enough launches on cores of their own, so that few
-    launches at other points do not count."""
+    """Return whether all of these results of one point have enough launches on cores of their own, so that
+    few launches at other points do not count.
+    """
     enough = [one.launches >= ENOUGH_LAUNCHES and not one.oversubscribed for one in results]
     return bool(enough) and all(enough)
 
 
 def share_cores(results: Sequence[Result]) -> bool:
-    """Whether ranks or threads shared cores in most of these results."""
+    """Return whether ranks or threads shared cores in most of these results."""
     return 2 * sum(result.oversubscribed for result in results) > len(results)
 
 
 def choose(options: Sequence[Option]) -> int:
-    """The index of the advised option.
+    """Return the index of the advised option.
 
     Options that cannot be selected, and those outside the measured range, are considered only if all are
     such. The reference is advised unless another option is clearly faster; of those that are, the one with
-    the least work among the fastest (see WORTH).
-    Without a reference, the same among all options.
+    the least work among the fastest (see WORTH). Without a reference, all options are considered in this way.
     """
     selectable = [k for k, option in enumerate(options) if option.is_selectable] or list(range(len(options)))
     considered = [k for k in selectable if options[k].basis != EXTRAPOLATED] or selectable
@@ -126,8 +130,9 @@ def choose(options: Sequence[Option]) -> int:
 
 
 def order(options: Sequence[Option]) -> list[int]:
-    """Indices of all options: the advised one first, the others by time, those outside the measured range
-    last."""
+    """Return the indices of all options: the advised one first, the others by time, those outside the
+    measured range last.
+    """
     first = choose(options)
     rest = [k for k in range(len(options)) if k != first]
     return [
@@ -137,10 +142,11 @@ def order(options: Sequence[Option]) -> list[int]:
 
 
 def stays(current: Option, options: Sequence[Option]) -> bool:
-    """Whether `current` stays advised at the next size.
+    """Return whether `current` stays advised at the next size.
 
-    It is still what it was chosen for, and no other option that is clearly faster than the reference is also
-    clearly faster than it. A program should not change its method for a difference that is not clear.
+    It does if it still meets the condition for which it was chosen, and no other option that is clearly
+    faster than the reference is also clearly faster than it. A program should not change its method for a
+    difference that is not clear.
     """
     if not current.is_reference and current.speed_up is not None and not current.is_clearly_faster:
         return False
@@ -158,7 +164,7 @@ def stays(current: Option, options: Sequence[Option]) -> bool:
 
 
 def notes(options: Sequence[Option], advised: Option, measure_again: str, sharing: str = "rank") -> list[str]:
-    """What the reader must know of this ranking, one sentence each.
+    """Return the notes on this ranking for the reader, one sentence each.
 
     `measure_again` is the command; it is not asked for where `sharing`, ranks or threads, share cores.
     """

@@ -42,7 +42,7 @@ _METHODS = (
 
 @dataclass(frozen=True)
 class AdvisedPartition:
-    """The advice, and by the name of each alternative the part of every cell and its exchange."""
+    """The advice, and the part of every cell and its exchange by the name of each alternative."""
 
     advice: Advice
     parts: dict[str, np.ndarray]
@@ -61,15 +61,15 @@ def advise_partition(
     most_imbalance: float = 0.03,
     seed: int = 1,
 ) -> AdvisedPartition:
-    """METIS partitions of `graph` into a part for each rank, by the slowest rank's predicted exchange.
+    """Rank METIS partitions of `graph` into a part for each rank, by the slowest rank's predicted exchange.
 
-    The reference is what `pattern mesh` makes with `seed`; `model` is by default that with which its exchange
-    is predicted. The others are bisections and k-way partitions,
-    for fewest cut edges or least communication volume, with `num_seeds` seeds; their largest parts exceed the
-    mean by at most `most_imbalance`, or that of the reference if it is larger. If the package mtkahypar is
-    there, partitions of the hypergraph of neighbourhoods are among them. Only the exchange is
-    predicted: a partition with larger parts takes longer to compute. Raises InputError as `partition_cells`
-    does for the reference and for the last seed, and as `Predictor` does.
+    The reference is the partition that `pattern mesh` makes with `seed`; `model` is by default the one with
+    which its exchange is predicted. The other alternatives are bisections and k-way partitions, for fewest
+    cut edges or least communication volume, with `num_seeds` seeds; their largest parts exceed the mean by at
+    most `most_imbalance`, or that of the reference if it is larger. If the package mtkahypar is installed,
+    partitions of the hypergraph of neighbourhoods are among them. Only the exchange is predicted: a partition
+    with larger parts takes longer to compute. Raises InputError as `partition_cells` does for the reference
+    and for the last seed, and as `Predictor` does.
     """
     require_range(seed + num_seeds - 1, f"the last of {labels.counted(num_seeds, 'seed')}", 0, MAX_SEED)
     num_parts = layout.num_ranks
@@ -131,7 +131,7 @@ def advise_partition(
 def _candidates(
     graph: csr_array, num_parts: int, num_seeds: int, most_imbalance: float, seed: int
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Named partitions; those that METIS or Mt-KaHyPar cannot make are left out."""
+    """Yield named partitions; those that METIS or Mt-KaHyPar cannot make are left out."""
     limits = sorted({one for one in IMBALANCES if one < most_imbalance} | {most_imbalance})
     for number in range(seed, seed + num_seeds):
         for limit in limits:
@@ -151,7 +151,7 @@ def _candidates(
 
 
 def _imbalance(part: np.ndarray, num_parts: int) -> float:
-    """By which the largest part exceeds the mean."""
+    """Return the share by which the largest part exceeds the mean."""
     return float(np.bincount(part, minlength=num_parts).max()) * num_parts / len(part) - 1
 
 

@@ -59,7 +59,7 @@ DelayRate = Callable[[int], float]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method with a number of partitions, and what is known of it at a size."""
+    """A method with a number of partitions, and the facts known about it at a size."""
 
     model: MethodModel
     partitions: int
@@ -69,7 +69,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PipelineQuestion:
-    """The methods to choose from, of one level and number of threads."""
+    """A choice among the methods of one level and number of threads."""
 
     models: Sequence[MethodModel]
     results: Sequence[Result]
@@ -90,8 +90,9 @@ class PipelineQuestion:
 
     @cached_property
     def partitions(self) -> list[int]:
-        """Multiples of the threads by powers of two, within the measured range, and those that were measured
-        with these threads, ascending."""
+        """The multiples of the threads by powers of two, within the measured range, and those that were
+        measured with these threads, ascending.
+        """
         largest = [model.measured["partitions"][1] for model in self.models if model.measured]
         most = max([*largest, self.threads] if largest else [MAX_PARTITIONS, self.threads])
         powers = {self.threads << k for k in range(32) if self.threads << k <= most}
@@ -99,7 +100,7 @@ class PipelineQuestion:
         return sorted(powers | {one.config["partitions"] for one in here})
 
     def sizes_bytes(self) -> tuple[float, float]:
-        """The smallest and the largest measured size, of the reference if it was measured."""
+        """Return the smallest and the largest measured size, of the reference if it was measured."""
         models = [self.reference] if self.reference and self.reference.measured else self.models
         ranges = [model.measured["size_bytes"] for model in models if model.measured]
         if not ranges:
@@ -108,8 +109,9 @@ class PipelineQuestion:
         return max(min(low for low, _ in ranges), 1), max(high for _, high in ranges)
 
     def candidates(self, size_bytes: float, *, is_shown: bool = False) -> list[Candidate]:
-        """Every method with its best number of partitions; if `is_shown`, one that divides the size, and with
-        what the model alone predicts."""
+        """Return every method with its best number of partitions; if `is_shown`, one that divides the size,
+        and with the values that the model alone predicts.
+        """
         key = size_bytes, is_shown
         if key not in self._candidates:
             self._candidates[key] = [
@@ -118,8 +120,9 @@ class PipelineQuestion:
         return self._candidates[key]
 
     def _with_best_partitions(self, model: MethodModel, size_bytes: float, is_shown: bool) -> Candidate:
-        """The smallest number of partitions within WORTH of the least time, at the pessimistic end of the
-        intervals, among those within the measured range if there are any."""
+        """Return a method with the smallest number of partitions within WORTH of the least time, at the
+        pessimistic end of the intervals, among those within the measured range if there are any.
+        """
         possible = [p for p in self.partitions if size_bytes >= p and not (is_shown and size_bytes % p)]
         found = [self.candidate(model, size_bytes, p, is_shown=is_shown) for p in possible or [self.threads]]
         inside = [one for one in found if one.option.basis != EXTRAPOLATED] or found
@@ -129,7 +132,7 @@ class PipelineQuestion:
     def candidate(
         self, model: MethodModel, size_bytes: float, partitions: int, *, is_shown: bool = False
     ) -> Candidate:
-        """What is known of a method at a size and number of partitions."""
+        """Return the candidate of a method at a size and number of partitions."""
         gamma = self.delay_rate(partitions // self.threads)
         outlook = self.measured.outlook(model, size_bytes, partitions, gamma)
         option = Option(
@@ -221,7 +224,9 @@ def advise_pipeline(
 def pipeline_question(
     profile: Profile, threads: int, delay_rate: DelayRate, level: str | None = None
 ) -> tuple[PipelineQuestion, list[str]]:
-    """The methods of a profile that can be compared for this number of threads, and notes on the others."""
+    """Return the methods of a profile that can be compared for this number of threads, and notes on the
+    others.
+    """
     level = pipeline_level(profile, level)
     results = [one for one in measured_results(profile) if one.config.get("level") == level]
     measured = dict.fromkeys(
@@ -234,13 +239,17 @@ def pipeline_question(
 
 
 def _has_threads(result: Result, threads: int) -> bool:
-    """Whether it is a pipeline with so many threads, the last partition late by a fixed delay."""
+    """Return whether `result` is of a pipeline with `threads` threads, the last partition late by a fixed
+    delay.
+    """
     is_delayed = result.kernel == PIPELINE.name and "gamma_s_per_byte" in result.config
     return is_delayed and result.config.get("threads", 1) == threads
 
 
 def beyond(model: MethodModel, size_bytes: float, partitions: int, gamma: float) -> list[str]:
-    """Which of size, partitions and delay are outside the range in which a method was measured."""
+    """Return those of size, partitions and delay that are outside the range in which a method was
+    measured.
+    """
     if not model.measured:
         return ["size"]
     values = {"size_bytes": size_bytes, "partitions": partitions, "gamma_s_per_byte": gamma}
@@ -253,7 +262,9 @@ def beyond(model: MethodModel, size_bytes: float, partitions: int, gamma: float)
 
 
 def kept_beyond(ranges: Sequence[SizeRange], first: Candidate, size_bytes: int) -> list[str]:
-    """Why the table of sizes lists another method at the requested size than the first of the ranking."""
+    """Return the reason why the table of sizes lists another method at the requested size than the first of
+    the ranking.
+    """
     return [
         f"in the table of sizes {_named(one.method, one.extra.get('vcis'))} is kept for "
         f"{format_bytes(size_bytes)} though {first.option.name} is advised: the table changes its "
@@ -267,7 +278,7 @@ def kept_beyond(ranges: Sequence[SizeRange], first: Candidate, size_bytes: int) 
 def _comparable(
     models: list[MethodModel], threads: int, launch: LaunchOptions
 ) -> tuple[list[MethodModel], list[str]]:
-    """The methods to choose from, and notes on the methods left out.
+    """Return the methods to choose from, and notes on the methods left out.
 
     Latency and bandwidth come from another benchmark, and threads delay each other. So methods from levels,
     or measured with other threads, are not compared with two measured methods.
@@ -326,7 +337,7 @@ def _alternative(question: PipelineQuestion, candidate: Candidate, size_bytes: i
 
 
 def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
-    """The calls and settings to send with this method."""
+    """Return the calls and settings to send with this method."""
     name = EARLYBIRD if library_settings(model.method) else model.method
     text = (
         ACTIONS[name].format(partitions=labels.counted(partitions, "partition"), mpi=quoted(mpi))
@@ -340,14 +351,17 @@ def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
 
 
 def context_settings(mpi: str, contexts: int) -> list[str]:
-    """The variables that ask an MPI for communication contexts; all that have them are Intel MPI or MPICH."""
+    """Return the variables that request communication contexts from an MPI; all MPIs that have them are Intel
+    MPI or MPICH.
+    """
     family = "intel" if mpi == "intel" else "mpich"
     return [f"{name}={value}" for name, value in context_variables(family, contexts).items()]
 
 
 def _size_ranges(question: PipelineQuestion) -> list[SizeRange]:
-    """Ranges from small to large sizes: a method stays until another is clearly faster, see
-    `options.stays`."""
+    """Return the ranges from small to large sizes: a method stays until another is clearly faster, see
+    `options.stays`.
+    """
     found = best_by_size(
         *question.sizes_bytes(),
         lambda size_bytes: _best(question, size_bytes),

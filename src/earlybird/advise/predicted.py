@@ -32,8 +32,8 @@ class SlowestRank:
 
     Attributes
     ----------
-    time_s, replicates_s : by (18), and (R,) the same by each replicate of the profile.
-    at_once_s : if messages inside nodes and between nodes proceed at once.
+    time_s, replicates_s : time by (18), and (R,) times by each replicate of the profile.
+    at_once_s : time if messages inside nodes and between nodes proceed at once.
     """
 
     time_s: float
@@ -42,13 +42,13 @@ class SlowestRank:
 
     @classmethod
     def of(cls, pattern: Pattern, layout: Layout, profile: Profile, model: str) -> "SlowestRank":
-        """Raises InputError as `Predictor` does."""
+        """Predict the time of the slowest rank of `pattern`; raise InputError as `Predictor` does."""
         predictor = Predictor(pattern, layout)
         return cls(*predictor.slowest_s(profile, model), predictor.slowest_at_once_s(profile, model))
 
     @classmethod
     def after_each_other(cls, parts: Sequence["SlowestRank"]) -> "SlowestRank":
-        """Of exchanges one after the other."""
+        """Return the time of exchanges that follow each other."""
         fewest = min(len(one.replicates_s) for one in parts)
         replicates_s = np.sum([one.replicates_s[:fewest] for one in parts], axis=0)
         return cls(sum(one.time_s for one in parts), replicates_s, sum(one.at_once_s for one in parts))
@@ -61,10 +61,10 @@ def ranked(
     work: Mapping[str, tuple],
     extra: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Alternative, ...]:
-    """The alternatives, the advised one first.
+    """Return the alternatives, the advised one first.
 
-    `work` is the sort key of the effort of each, the least for `reference`; see `options.choose`. Of a large
-    exchange fewer replicates are predicted: those count that all alternatives have.
+    `work` is the sort key of the effort of each, the least for `reference`; see `options.choose`. A large
+    exchange is predicted with fewer replicates: only those that all alternatives have count.
     """
     now = drawn[reference]
     fewest = min(len(one.replicates_s) for one in drawn.values())
@@ -84,7 +84,7 @@ def ranked(
 
 
 def uncertain_gains(drawn: Mapping[str, SlowestRank], reference: str) -> list[str]:
-    """Which alternatives would only be faster if (18) held, one sentence each."""
+    """Return the alternatives that would only be faster if (18) held, one sentence each."""
     now = drawn[reference]
     return [
         f"{name} would be {_added(now, one):.2f} times as fast if the messages of a rank inside its node and "

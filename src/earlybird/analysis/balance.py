@@ -16,7 +16,7 @@ _MIN_EXCESS = 0.1
 
 
 def outside_mpi_s(recording: Recording) -> np.ndarray:
-    """Seconds outside MPI calls from MPI_Init to the end, of each rank that left a file."""
+    """Return the seconds outside MPI calls from MPI_Init to the end, for each rank that left a file."""
     outside = []
     for one in recording.ranks.values():
         is_init = np.isin(one.entries["call"], [k for k, name in enumerate(one.calls) if "MPI_Init" in name])
@@ -28,11 +28,11 @@ def outside_mpi_s(recording: Recording) -> np.ndarray:
 def work_balance(recording: Recording) -> WorkBalance | None:
     """Compare the rank that is longest outside the MPI with the mean over ranks.
 
-    A rank that waited for a core did so in the MPI or outside of it, which is not recorded. So what even work
-    saves lies between two bounds; it is unknown if these are far apart.
+    A rank that waited for a core did so in the MPI or outside of it, which is not recorded. The saving of
+    even work therefore lies between two bounds; it is unknown if these are far apart.
 
-    None if nothing is known of work: with one rank, if some ranks left no file or ended early, if they wait
-    by polling, if several threads of a rank call the MPI, or if the waiting for cores hides which rank
+    Returns None if the work is unknown: with one rank, if some ranks left no file or ended early, if they
+    wait by polling, if several threads of a rank call the MPI, or if the waiting for cores hides which rank
     computes longest.
     """
     if recording.size < 2 or recording.missing or recording.ended_early:
@@ -47,8 +47,8 @@ def work_balance(recording: Recording) -> WorkBalance | None:
 
 
 def _between_bounds(recording: Recording, outside_s: np.ndarray, balance: WorkBalance) -> WorkBalance | None:
-    """Return the balance with bounds of what even work saves, or without a number; None if even the rank is
-    unknown."""
+    """Return the balance with bounds of the saving of even work, or without a number; None if even the rank
+    is unknown."""
     run_s = np.array([max(one.run_s, 1e-9) for one in recording.ranks.values()])
     core_wait_s = _core_wait_s(recording)
     most = int(np.argmax(outside_s))
@@ -69,12 +69,12 @@ def _between_bounds(recording: Recording, outside_s: np.ndarray, balance: WorkBa
 
 
 def _saved_s(most: int, most_s: float, others_s: np.ndarray) -> float:
-    """Return what the rank `most` would compute less if all had the mean."""
+    """Return how much less the rank `most` would compute if all had the mean."""
     return max(float(most_s - np.append(np.delete(others_s, most), most_s).mean()), 0.0)
 
 
 def _core_wait_s(recording: Recording) -> np.ndarray:
-    """Return how long each rank waited for a core; as the others did where that is unknown."""
+    """Return how long each rank waited for a core; the value of the other ranks where it is unknown."""
     waited = recording.core_wait_share or 0.0
     return np.array([
         min(waited * one.run_s if one.core_wait_s is None else one.core_wait_s, one.run_s)
@@ -83,8 +83,8 @@ def _core_wait_s(recording: Recording) -> np.ndarray:
 
 
 def _polls(recording: Recording) -> bool:
-    """Whether ranks wait by polling in phases that take a share of the run: between the calls they compute
-    or wait."""
+    """Return whether ranks wait by polling in phases that take a share of the run: between the calls they
+    compute or wait."""
     run_s = sum(one.run_s for one in recording.ranks.values())
     return any(
         phase.time_s >= _MIN_POLLING * run_s and polls(recording, phase) for phase in find_phases(recording)

@@ -25,14 +25,14 @@ class Spread:
 
 @dataclass(frozen=True)
 class CallTotal:
-    """A call, or several, on all ranks.
+    """The total of one or several calls on all ranks.
 
     Attributes
     ----------
-    time_s : of all ranks.
-    is_in_run : false for what precedes the run.
+    time_s : time of all ranks.
+    is_in_run : false for calls that precede the run.
     share : the part of the time that is in the run, divided by the time of the runs.
-    spread : of this share over ranks.
+    spread : spread of this share over ranks.
     """
 
     name: str
@@ -47,15 +47,15 @@ class CallTotal:
 
 @dataclass(frozen=True, eq=False)
 class CallTimes:
-    """What each rank called, the function with most time first.
+    """The calls of each rank, the function with most time first.
 
     Attributes
     ----------
     names : the C functions that were called.
-    ranks : int64 of shape (R,), those with a file, in order.
+    ranks : int64 of shape (R,), the ranks with a file, in order.
     run_s : shape (R,), from MPI_Init to the end of each rank.
-    calls, messages, bytes : int64 of shape (C, R); messages are those sent, else those received; `bytes` are
-        those of messages, else of collectives.
+    calls, messages, bytes : int64 of shape (C, R); messages are those sent, otherwise those received; `bytes`
+        are those of messages, otherwise of collectives.
     time_s : shape (C, R). Times of several threads of a rank add up.
     """
 
@@ -79,12 +79,12 @@ class CallTimes:
 
     @cached_property
     def totals(self) -> list[CallTotal]:
-        """Each call."""
+        """The total of each call."""
         return [self._total(name, [k]) for k, name in enumerate(self.names)]
 
     @cached_property
     def whole(self) -> CallTotal:
-        """All calls together."""
+        """The total of all calls together."""
         return self._total("all calls", list(range(len(self.names))))
 
     def _total(self, name: str, calls: list[int]) -> CallTotal:
@@ -109,19 +109,19 @@ class CallTimes:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """(C, R): the time of each rank in each call, divided by that of its run."""
+        """The time of each rank in each call, divided by that of its run, of shape (C, R)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shares: np.ndarray = np.where(self.run_s > 0, self.time_s / self.run_s, 0.0)
             return shares
 
     @cached_property
     def in_mpi(self) -> np.ndarray:
-        """(R,): the share of the run of each rank inside MPI."""
+        """The share of the run of each rank inside MPI, of shape (R,)."""
         in_mpi: np.ndarray = self.shares[self.in_run].sum(axis=0)
         return in_mpi
 
     def _spread(self, shares: np.ndarray) -> Spread:
-        """Return the spread of a share of each rank, of shape (R,); at least one rank."""
+        """Return the spread of a share of each rank, of shape (R,), for at least one rank."""
         low, high = int(np.argmin(shares)), int(np.argmax(shares))
         return Spread(
             float(shares[low]), float(np.median(shares)), float(shares[high]),

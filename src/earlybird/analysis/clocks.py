@@ -20,11 +20,11 @@ _MIN_WIDTH_S = 1e-12  # an edge of a graph must not be 0
 
 @dataclass(frozen=True, eq=False)
 class Clocks:
-    """The clocks of ranks.
+    """The relations between the clocks of ranks.
 
     Attributes
     ----------
-    ahead_s : by rank, its clock minus that of the first rank; NaN if nothing connects them.
+    ahead_s : the clock of each rank minus that of the first rank; NaN if nothing connects them.
     uncertainty_s : by how much two clocks may be apart beyond that, without their drift; 0 if all ranks have
         one clock.
     """
@@ -34,14 +34,15 @@ class Clocks:
 
     @property
     def unconnected(self) -> list[int]:
-        """Ranks of which it is not known how their clock differs from that of the first rank."""
+        """The ranks whose clock has an unknown offset from that of the first rank."""
         return [rank for rank, by_s in self.ahead_s.items() if np.isnan(by_s)]
 
 
 def compare_clocks(
     recording: Recording, events: Events, matches: Matches, groups: Sequence[Collective]
 ) -> Clocks:
-    """The clocks of the ranks in `events`; ranks that were started by the same boot of a host have one."""
+    """Return the clocks of the ranks in `events`; ranks that were started by the same boot of a host share a
+    clock."""
     names = {rank: one.boot or one.host for rank, one in recording.ranks.items()}
     clocks = {name: number for number, name in enumerate(dict.fromkeys(names.values()))}
     if len(clocks) < 2:
@@ -57,7 +58,7 @@ def compare_clocks(
 def _upper_bounds(
     num: int, clock_of: np.ndarray, events: Events, matches: Matches, groups: Sequence[Collective]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs a * num + b of clocks, in order, and by how much clock b is at most ahead of clock a."""
+    """Return pairs a * num + b of clocks, in order, and by how much clock b is at most ahead of clock a."""
     src, dst = (clock_of[events.rank[part]] for part in (matches.sent, matches.received))
     found = [(src * num + dst, events.end_s[matches.received] - events.begin_s[matches.sent])]
     for group in groups:
@@ -82,7 +83,7 @@ def _upper_bounds(
 
 
 def _combined(num: int, pairs: np.ndarray, bounds_s: np.ndarray) -> tuple[np.ndarray, float]:
-    """How far each clock is ahead of the first one, along the edges with the narrowest bounds."""
+    """Return how far each clock is ahead of the first one, along the edges with the narrowest bounds."""
     # Imported late: most recordings have one clock, and the import takes as long as all else of `record`.
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree

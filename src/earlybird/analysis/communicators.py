@@ -13,15 +13,15 @@ from earlybird.data.recording import Recording
 
 @dataclass(frozen=True)
 class CommunicatorTotal:
-    """A communicator as its first rank knows it.
+    """The totals of a communicator, as its first rank knows it.
 
     Attributes
     ----------
     known_by : the number of ranks that used it.
-    alike : how many communicators this row stands for: of the same name, members and topology.
-    calls : of all ranks.
-    bytes : sent in messages, and passed to collectives.
-    time_s : of all ranks.
+    alike : how many communicators this row stands for, with the same name, members and topology.
+    calls : calls of all ranks.
+    bytes : bytes sent in messages, and passed to collectives.
+    time_s : time of all ranks.
     """
 
     communicator: Communicator
@@ -33,7 +33,7 @@ class CommunicatorTotal:
 
 
 def communicator_totals(recording: Recording) -> list[CommunicatorTotal]:
-    """Distinct communicators, the one with most time first."""
+    """Return the totals of distinct communicators, the one with most time first."""
     first: dict[Hashable, Communicator] = {}
     known: Counter[Hashable] = Counter()
     alike: dict[Hashable, int] = {}
@@ -60,7 +60,7 @@ def communicator_totals(recording: Recording) -> list[CommunicatorTotal]:
 
 
 def _columns(entries: np.ndarray) -> np.ndarray:
-    """(entries, 3): calls, bytes sent or passed to a collective, nanoseconds."""
+    """Return an array (entries, 3): calls, bytes sent or passed to a collective, nanoseconds."""
     role, call = entries["role"], entries["call"]
     # MPI_Alltoallv and the like have their blocks as messages, and their sum with the call.
     is_summed = ((role == CALL) | (role == STARTED)) & ~np.isin(call, call[role == SENT])
@@ -70,7 +70,8 @@ def _columns(entries: np.ndarray) -> np.ndarray:
 
 
 def _key(communicator: Communicator) -> Hashable:
-    """Equal for the same communicator on all ranks; the two groups are exchanged on the remote side."""
+    """Return a key that is equal for the same communicator on all ranks; the two groups are exchanged on the
+    remote side."""
     groups = frozenset(
         members if isinstance(members, range) else tuple(members)
         for members in (communicator.members, communicator.remote_members)

@@ -4,8 +4,9 @@ from earlybird.data.recording import Recording
 
 
 def conditions(recording: Recording, most: int | None = None) -> str:
-    """The settings with their values, or which of them differ between ranks, and the highest load at the
-    beginning; empty if nothing is known. Beyond the first `most` settings only their number."""
+    """Return the settings with their values, or which of them differ between ranks, and the highest load at
+    the beginning; empty if nothing is known. After the first `most` settings, only the number of the others
+    is given."""
     texts = []
     for name, values in recording.settings.items():
         value, ranks = next(iter(values.items()))

@@ -29,18 +29,18 @@ _NO_COMMUNICATOR, _WORLD = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Calls and messages of all ranks, by rank and then in the order of the rank: arrays of shape (N,).
+    """The calls and messages of all ranks, by rank and then in the order of the rank: arrays of shape (N,).
 
     Attributes
     ----------
-    names : of the calls, without the `_c` of large counts.
+    names : names of the calls, without the `_c` of large counts.
     rank, thread, call, role, kind, peer, tag, order, request, calls, bytes, site : as in `RankTrace`; `call`
         is an index of `names`.
-    communicator : the same number on all ranks; negative without one. That of a fence stands for all
-        communicators with its ranks.
-    begin_s, end_s : of the call, by the clock of the rank's host, or by a common one.
-    posted_s : by the same clock, when the request of a message received or of a COMPLETION was posted; NaN if
-        it is of none, or if that is not known.
+    communicator : the same number on all ranks; negative without a communicator. That of a fence stands for
+        all communicators with its ranks.
+    begin_s, end_s : begin and end of the call, by the clock of the rank's host, or by a common clock.
+    posted_s : when the request of a message received or of a COMPLETION was posted, by the same clock; NaN if
+        there is no request, or if that is not known.
     """
 
     names: tuple[str, ...]
@@ -65,26 +65,26 @@ class Events:
         return len(self.rank)
 
     def shifted(self, by_s: Mapping[int, float]) -> "Events":
-        """With `by_s` of each rank, 0 by default, subtracted from its times."""
+        """Return the events with `by_s` of each rank, by default 0, subtracted from its times."""
         num = int(self.rank.max(initial=-1)) + 1
         shift_s = np.array([by_s.get(rank, 0.0) for rank in range(num)])[self.rank]
         times = {name: getattr(self, name) - shift_s for name in ("begin_s", "end_s", "posted_s")}
         return replace(self, **times)
 
     def is_call(self, names: frozenset[str]) -> np.ndarray:
-        """(N,): is the call one of these?"""
+        """Return a boolean array (N,), true for calls in `names`."""
         is_named: np.ndarray = np.array([name in names for name in self.names], bool)[self.call]
         return is_named
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Messages of which both ends are in the traces.
+    """The messages that have both ends in the traces.
 
     Attributes
     ----------
-    sent, received : int64 (M,), places in the events.
-    num_received : how many receives there are, with and without a partner.
+    sent, received : int64 (M,), positions in the events.
+    num_received : number of receives, with and without a partner.
     """
 
     sent: np.ndarray
@@ -94,8 +94,8 @@ class Matches:
 
 @dataclass(frozen=True, eq=False)
 class Collective:
-    """One call of a collective on all ranks of its communicator: `events` are places, `ranks` theirs, and
-    `root` a rank, or negative."""
+    """A call of a collective on all ranks of its communicator: `events` are positions, `ranks` their ranks,
+    and `root` a rank, or negative."""
 
     name: str
     events: np.ndarray
@@ -104,7 +104,7 @@ class Collective:
 
 
 def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
-    """All records of all traces."""
+    """Return all records of all traces."""
     numbers: dict[str, int] = {}
     of_communicators, of_groups = _common_numbers(recording), _group_numbers(recording)
     parts: dict[str, list[np.ndarray]] = {}
@@ -138,7 +138,7 @@ def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
 
 
 def _numbered(numbers: np.ndarray, common: Mapping[int, int]) -> np.ndarray:
-    """The common numbers of communicators; _NO_COMMUNICATOR where there is none."""
+    """Return the common numbers of communicators; _NO_COMMUNICATOR where there is none."""
     distinct, place = np.unique(numbers, return_inverse=True)
     return np.array([common.get(number, _NO_COMMUNICATOR) for number in distinct.tolist()], np.int64)[
         place.reshape(-1)
@@ -146,12 +146,13 @@ def _numbered(numbers: np.ndarray, common: Mapping[int, int]) -> np.ndarray:
 
 
 def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: Recording) -> Matches:
-    """Sends with their receives: those of one pair, communicator and tag are received in the order sent.
+    """Return sends with their receives: the messages of one pair, communicator and tag are received in the
+    order sent.
 
-    Counted from the beginning if both traces are whole, else from the end if both ranks reached the end of
-    MPI_Finalize. Left out are messages of different bytes, and in whole traces of ranks that reached it, tags
-    with more sends than receives: something was not recorded. So are partitioned transfers and blocks of
-    collectives.
+    They are counted from the beginning if both traces are whole, otherwise from the end if both ranks reached
+    the end of MPI_Finalize. Messages of different bytes are omitted, and in whole traces of ranks that
+    reached it, tags with more sends than receives: something was not recorded. Partitioned transfers and
+    blocks of collectives are omitted, too.
     """
     is_message = (events.peer >= 0) & (events.tag >= 0) & ~events.is_call(PARTITIONED)
     is_message &= events.kind != COMPLETION
@@ -186,10 +187,10 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
 
 
 def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Recording) -> list[Collective]:
-    """The blocking collectives that all ranks of their intra-communicator have in their traces.
+    """Return the blocking collectives that all ranks of their intra-communicator have in their traces.
 
-    The k-th one on a communicator is the same on all of its ranks; counted from the end as in
-    `match_messages`. Fences are counted apart, those of all windows with the same ranks together.
+    The k-th collective on a communicator is the same on all of its ranks; it is counted from the end as in
+    `match_messages`. Fences are counted separately, those of all windows with the same ranks together.
     """
     communicator = np.where(
         events.is_call(frozenset({_FINALIZE})) & (events.communicator < 0), _WORLD, events.communicator
@@ -219,14 +220,15 @@ def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Reco
 
 
 def _largest_rank(events: Events) -> int:
-    """The largest rank that an event names; -1 without one."""
+    """Return the largest rank that an event names; -1 if there is none."""
     return int(max(events.rank.max(initial=-1), events.peer.max(initial=-1)))
 
 
 def _states(
     traces: Mapping[int, RankTrace], recording: Recording, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(size,) by rank: is its trace whole, and is there one of a rank that reached the end?"""
+    """Return two arrays (size,) by rank: whether its trace is whole, and whether the rank has a trace and
+    reached the end."""
     is_whole, has_ended = np.zeros(size, bool), np.zeros(size, bool)
     for rank, trace in traces.items():
         if rank < size:
@@ -236,7 +238,7 @@ def _states(
 
 
 def _places(keys: np.ndarray, from_end: np.ndarray) -> np.ndarray:
-    """(N,): how many rows with the same key come before each, or after it where `from_end`."""
+    """Return an array (N,) of how many rows with the same key precede each, or follow it where `from_end`."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     is_first = np.ones(len(keys), bool)
@@ -254,23 +256,24 @@ _Identity = tuple[frozenset[Sequence[int]], str, str, int | None]
 
 
 def _looks(one: Communicator) -> _Identity:
-    """What of a communicator is the same on all ranks, and on its duplicates."""
+    """Return the properties of a communicator that are the same on all ranks, and on its duplicates."""
     return frozenset({one.members, one.remote_members}), one.topology, one.name, None
 
 
 def _identity(one: Communicator, unidentified: Set[_Identity]) -> _Identity:
-    """What is the same on all ranks of a communicator, with the looks of those without an identity."""
+    """Return a key that is the same on all ranks of a communicator; it includes `_looks` for communicators
+    without an identity."""
     looks = _looks(one)
     return looks if looks in unidentified else (looks[0], "", "", one.identity)
 
 
 def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
-    """By rank, and by the number of a communicator there: its number among those of all ranks.
+    """Return, by rank and by the number of a communicator there, its number among those of all ranks.
 
-    Ranks number communicators when they first use them. So where their identities are not known, those of
-    which a rank has several that are alike, as duplicates are without names, cannot be told apart and are
-    left out. What one rank does not know of a communicator, another one may: it is used where all ranks know
-    it of all communicators that are alike.
+    Ranks number communicators when they first use them. If their identities are not known, communicators of
+    which a rank has several that look alike, such as duplicates without names, cannot be distinguished and
+    are omitted. What one rank does not know of a communicator, another rank may know: it is used where all
+    ranks know it of all communicators that look alike.
     """
     unidentified = {
         _looks(communicator)
@@ -303,7 +306,8 @@ def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
 
 
 def _group_numbers(recording: Recording) -> dict[int, dict[int, int]]:
-    """By rank, and by the number of a communicator there: a number for all communicators with its ranks."""
+    """Return, by rank and by the number of a communicator there, a number for all communicators with its
+    ranks."""
     groups: dict[Sequence[int], int] = {}
     return {
         rank: {
@@ -316,7 +320,7 @@ def _group_numbers(recording: Recording) -> dict[int, dict[int, int]]:
 
 
 def _members(recording: Recording) -> dict[int, list[int]]:
-    """The ranks of each intra-communicator, and of each group, by its common number."""
+    """Return the ranks of each intra-communicator, and of each group, by its common number."""
     members = {_WORLD: list(range(recording.size))}
     for of_ranks in (_common_numbers(recording), _group_numbers(recording)):
         for rank, one in recording.ranks.items():
@@ -328,7 +332,8 @@ def _members(recording: Recording) -> dict[int, list[int]]:
 
 
 def calls_of(events: Events) -> np.ndarray:
-    """(N,): the record of the call to which each record belongs, which may be itself; -1 without one."""
+    """Return an array (N,): the record of the call to which each record belongs, which may be itself; -1
+    without a call."""
     keys = np.column_stack([events.rank, events.thread])
     thread = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     order = np.lexsort([events.calls == 0, events.begin_s, thread])
@@ -347,7 +352,7 @@ def calls_of(events: Events) -> np.ndarray:
 
 
 def communicator_names(recording: Recording) -> dict[int, str]:
-    """By the common number of a communicator its name, or how many ranks it has."""
+    """Return, by the common number of a communicator, its name, or how many ranks it has."""
     names = {_WORLD: "MPI_COMM_WORLD"}
     for rank, of_rank in _common_numbers(recording).items():
         for number, common in of_rank.items():

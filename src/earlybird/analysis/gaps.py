@@ -12,7 +12,7 @@ _WHEN_WRITTEN = " when that was last written"
 
 
 def remarks(recording: Recording) -> list[str]:
-    """A sentence for each thing that the sums do not contain, and if ranks shared cores."""
+    """Return a sentence for each part that the sums do not contain, and one if ranks shared cores."""
     said = []
     if recording.uses_sessions:
         said.append(
@@ -58,7 +58,7 @@ def remarks(recording: Recording) -> list[str]:
 
 
 def _how_to_reach(call: str, hider: str) -> str:
-    """What to do about a function that is called in place of the recorder's: one of a library or of the
+    """Return the remedy for a function that is called in place of the recorder's: one of a library or of the
     program itself."""
     if ".so" in hider.rpartition("/")[2]:
         return "record without this tool"
@@ -69,7 +69,7 @@ def _how_to_reach(call: str, hider: str) -> str:
 
 
 def lost_parts(recording: Recording) -> list[str]:
-    """A sentence for the ranks that left no file, and for each way in which ranks ended early."""
+    """Return a sentence for the ranks that left no file, and for each way in which ranks ended early."""
     said = []
     empty = [rank for rank in recording.missing if rank in recording.empty]
     absent = [rank for rank in recording.missing if rank not in recording.empty]
@@ -108,7 +108,7 @@ def lost_parts(recording: Recording) -> list[str]:
 
 
 def unreturned_calls(recording: Recording) -> list[str]:
-    """A sentence for each call in which ranks were when they ended without a word."""
+    """Return a sentence for each call in which ranks were when they ended without a message."""
     ranks: dict[tuple[str, bool], list[int]] = {}
     for rank, one in recording.ranks.items():
         opened = one.open_call
@@ -127,7 +127,7 @@ def unreturned_calls(recording: Recording) -> list[str]:
 
 
 def named_ranks(ranks: Sequence[int]) -> str:
-    """`ranks 0, 1`, the first of many."""
+    """Return a text such as `ranks 0, 1`, with the first ranks only if there are many."""
     names = ", ".join(map(str, ranks[:_MAX_RANKS]))
     more = f" and {len(ranks) - _MAX_RANKS} more" if len(ranks) > _MAX_RANKS else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {names}{more}"

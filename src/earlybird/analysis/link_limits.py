@@ -56,8 +56,8 @@ def _link_share(sample: Sample, rate: float | None) -> float:
 def exchange_share(
     pattern: Pattern | None, launch: Mapping[str, Any] | None, time_s: float
 ) -> tuple[int, float] | None:
-    """Return the node that sends or receives the most, and the fraction of `time_s` that its link is busy;
-    None if nodes or links are unknown."""
+    """Return the node that sends or receives the most, and the fraction of `time_s` for which its link is
+    busy; None if nodes or links are unknown."""
     rate = _link_bytes_per_s(launch) if launch else None
     node = {place.get("rank"): place.get("node") for place in (launch or {}).get("placement") or ()}
     if pattern is None or rate is None or not time_s > 0 or None in node.values():

@@ -16,14 +16,14 @@ UNKNOWN_HOST = "unknown node"
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a matrix, which are its columns, too.
+    """The rows of a matrix, which are also its columns.
 
     Attributes
     ----------
     order : "rank", "node" or "community".
-    names : of the rows, such as `rank 3`, `ranks 0 to 49` or `node n01 (32 ranks)`.
+    names : names of the rows, such as `rank 3`, `ranks 0 to 49` or `node n01 (32 ranks)`.
     of_rank : int64 of shape (P,), the row of each rank.
-    unit : what a row is: "rank", "node" or "block", and then `ranks_per_row` says how many ranks at most.
+    unit : what a row is: "rank", "node" or "block"; `ranks_per_row` is the maximum number of ranks of a row.
     """
 
     order: str
@@ -39,7 +39,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Bytes and messages from rows to columns: two int64 arrays of shape (rows.num, rows.num)."""
+    """A matrix of bytes and messages from rows to columns: two int64 arrays of shape (rows.num, rows.num)."""
 
     rows: Rows
     bytes: np.ndarray
@@ -47,7 +47,7 @@ class Matrix:
 
 
 def matrices(recording: Recording, pairs: PairTotals) -> list[Matrix]:
-    """The matrix by rank, by node if there are several, and by community if there are three ranks.
+    """Return the matrix by rank, by node if there are several, and by community if there are three ranks.
 
     `pairs` are those of `PairTotals.by_pair`.
     """
@@ -64,7 +64,8 @@ def matrices(recording: Recording, pairs: PairTotals) -> list[Matrix]:
 
 
 def _by_node(pairs: PairTotals, hosts: Sequence[str], nodes: np.ndarray) -> Matrix:
-    """A row for each node if a row for each rank does not do; blocks of ranks if that does not do either."""
+    """Return the matrix with a row for each node if there are too many ranks for a row each; with blocks of
+    ranks if there are too many nodes, too."""
     order = node_order(nodes)
     if len(nodes) > MAX_ROWS and len(hosts) <= MAX_ROWS:
         counts = np.bincount(nodes)
@@ -79,7 +80,8 @@ def _by_node(pairs: PairTotals, hosts: Sequence[str], nodes: np.ndarray) -> Matr
 
 
 def _drawable(pairs: PairTotals, name: str, order: np.ndarray) -> Matrix:
-    """Ranks in `order`, as many of them in a row as make few enough rows and cells."""
+    """Return the matrix of ranks in `order`, with as many of them in a row as make few enough rows and
+    cells."""
     for most in (MAX_ROWS, *_FEWER_ROWS):
         matrix = _matrix(pairs, _blocks(name, order, most))
         if np.count_nonzero(matrix.messages) <= MAX_FILLED:
@@ -88,7 +90,7 @@ def _drawable(pairs: PairTotals, name: str, order: np.ndarray) -> Matrix:
 
 
 def _blocks(name: str, order: np.ndarray, most: int) -> Rows:
-    """At most `most` rows of consecutive ranks of `order`."""
+    """Return at most `most` rows of consecutive ranks of `order`."""
     per_row = max(-(-len(order) // most), 1)
     of_rank = np.empty(len(order), np.int64)
     of_rank[order] = np.arange(len(order)) // per_row
@@ -98,7 +100,7 @@ def _blocks(name: str, order: np.ndarray, most: int) -> Rows:
 
 
 def _block_name(ranks: np.ndarray) -> str:
-    """`rank 3`, `ranks 0 to 49`, or `50 ranks: 3, 17, 80, ...`."""
+    """Return `rank 3`, `ranks 0 to 49`, or `50 ranks: 3, 17, 80, ...`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if (np.diff(ranks) == 1).all():

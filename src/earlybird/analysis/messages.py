@@ -28,7 +28,7 @@ class Pair:
 
 
 def by_size_class(totals: PairTotals) -> list[SizeClass]:
-    """The size classes with messages, from the smallest."""
+    """Return the size classes that contain messages, from the smallest."""
     found = []
     for number in np.unique(totals.size_class).tolist():
         chosen = totals.size_class == number
@@ -40,14 +40,14 @@ def by_size_class(totals: PairTotals) -> list[SizeClass]:
 
 
 def heaviest_pairs(pairs: PairTotals) -> list[Pair]:
-    """The pairs of `by_pair`, the one with most bytes first, then by sender and receiver."""
+    """Return the pairs of `by_pair`, the one with most bytes first, then by sender and receiver."""
     order = np.lexsort([pairs.dst, pairs.src, -pairs.messages, -pairs.bytes])
     columns = (getattr(pairs, name)[order].tolist() for name in ("src", "dst", "messages", "bytes"))
     return [Pair(*row) for row in zip(*columns, strict=True)]
 
 
 def bytes_by_rank(pairs: PairTotals, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes that each of `size` ranks sends and receives: two int64 arrays of shape (size,)."""
+    """Return the bytes that each of `size` ranks sends and receives: two int64 arrays of shape (size,)."""
     sent, received = np.zeros(size, np.int64), np.zeros(size, np.int64)
     np.add.at(sent, pairs.src, pairs.bytes)
     np.add.at(received, pairs.dst, pairs.bytes)

@@ -12,10 +12,11 @@ _MAX_OFFSETS = 3
 
 
 def distinctions(recording: Recording, phases: Sequence[Phase]) -> dict[int, str]:
-    """By the number of a phase what it has that those of its kind have not; "" for one without its like.
+    """Return, by the number of a phase, what distinguishes it from the phases of its kind; "" for the only
+    phase of its kind.
 
-    The first of these that is different in all of them, or else all together: file and line, the direction
-    of messages, their size, the level of MPI_Pcontrol, and the place in the module.
+    It is the first of these that is different in all of them, or otherwise all together: file and line, the
+    direction of messages, their size, the level of MPI_Pcontrol, and the place in the module.
     """
     alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Phase]] = {}
     for phase in phases:
@@ -49,13 +50,13 @@ def _different(recording: Recording, kind: Sequence[Phase]) -> list[str]:
 
 
 def _line(phase: Phase) -> str:
-    """`halo.c:31`, of the first call."""
+    """Return file and line of the first call, such as `halo.c:31`."""
     first = phase.steps[0] if phase.steps else None
     return f"{first.file.rpartition('/')[2]}:{first.line}" if first and first.line else ""
 
 
 def _direction(recording: Recording, phase: Phase) -> str:
-    """`to rank +1`, `to ranks -1, +1`, or to how many distances; the ranks are a ring."""
+    """Return `to rank +1`, `to ranks -1, +1`, or the number of distances; the ranks form a ring."""
     sent, size = phase.sent(recording), max(recording.size, 1)
     offsets = np.unique((sent.dst - sent.src + (size - 1) // 2) % size - (size - 1) // 2)
     offsets = offsets[offsets != 0].tolist()

@@ -12,7 +12,8 @@ _MAX_POLLS = 2
 
 
 def polls(recording: Recording, phase: Phase) -> bool:
-    """Whether a rank waits by calling MPI_Test and the like again and again: also between the calls."""
+    """Return whether a rank waits by calling MPI_Test and similar functions repeatedly: it also waits between
+    the calls."""
     for rank, numbers in phase.of_ranks.items():
         if rank not in recording.ranks:
             continue
@@ -26,7 +27,8 @@ def polls(recording: Recording, phase: Phase) -> bool:
 
 
 def busiest_thread(one: RankRecording, rows: np.ndarray) -> np.ndarray:
-    """Return the entries of the thread with most time, where threads may be in the MPI at once; else all."""
+    """Return the entries of the thread with most time, if threads may be in the MPI at once; otherwise
+    all."""
     if one.thread_level != CONCURRENT or not len(rows):
         return rows
     _, thread = np.unique(rows["thread"], return_inverse=True)
@@ -35,5 +37,5 @@ def busiest_thread(one: RankRecording, rows: np.ndarray) -> np.ndarray:
 
 
 def has_several_threads(one: RankRecording) -> bool:
-    """Whether several threads of the rank call the MPI, perhaps at once."""
+    """Return whether several threads of the rank call the MPI, possibly at once."""
     return one.thread_level == CONCURRENT and len(np.unique(one.entries["thread"])) > 1

@@ -13,7 +13,7 @@ _WHY_UNMATCHED = {
 
 
 def wait_remarks(recording: Recording, waits: Waits) -> list[str]:
-    """Return a clause for each thing to know of the waits."""
+    """Return a clause for each fact that a reader of the waits must know."""
     remarks = []
     if waits.unknown:
         remarks.append(f"of {waits.unknown}, it is not known how much is waiting")
@@ -49,7 +49,7 @@ def has_identities(recording: Recording) -> bool:
 
 
 def _why_unmatched(recording: Recording, waits: Waits) -> str:
-    """Return why receives have no send, as far as that is known, and what helps."""
+    """Return why receives have no send, as far as that is known, and the remedy."""
     if recording.ended_early and not waits.reaches_back:
         return f"ranks ended early; {_MORE}"
     if waits.unconnected:

@@ -62,11 +62,11 @@ _MIN_PRINTED, _MAX_NAMES = 0.001, 3
 
 @dataclass(frozen=True)
 class PlaceWaits:
-    """Calls from one place of the program on all ranks: their time, and how much of it was waiting.
+    """The calls from one place of the program on all ranks: their time, and how much of it was waiting.
 
-    `function` is that which calls, with file and line if they are known; else module and offset, or empty.
-    `late` is the rank that was waited for most, None if for none. `unknown_s` is the time in calls of which
-    it is not known how much is waiting.
+    `function` is the calling function, with file and line if they are known; otherwise module and offset, or
+    empty. `late` is the rank that was waited for most, None if there is none. `unknown_s` is the time in
+    calls whose waiting is not known.
     """
 
     call: str
@@ -87,29 +87,29 @@ class PlaceWaits:
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """Waiting times in the traces of a recording.
+    """The waiting times in the traces of a recording.
 
     Attributes
     ----------
-    ranks : (R,), those with a trace.
+    ranks : (R,), the ranks with a trace.
     window_s : (R,), from the first to the last record.
-    in_mpi_s : (R,), in calls; times of several threads add up.
+    in_mpi_s : (R,), time in calls; times of several threads add up.
     late_sender_s : (R,), in calls that complete a receive, until the message was sent.
     late_receiver_s : (R,), in calls that complete a send, after that, until its receive was posted.
     peer_outside_s : (R,), in these calls after that, while the other rank was in no MPI call and came to one
         before the call ended: the most that the call can have waited for it to send on, or to receive.
-    late_collective_s : (R,), in collectives, until the rank that comes last had come.
-    caused_s : (R,), for how long other ranks waited for this one.
-    unknown_s : (R,), in calls of which it is not known how much of them is waiting, without what is known.
+    late_collective_s : (R,), in collectives, until the last rank had arrived.
+    caused_s : (R,), for how long other ranks waited for this rank.
+    unknown_s : (R,), in calls whose waiting is not known, without the part that is known.
     examined_s : time of all ranks in the other calls.
-    unexamined : the other calls, by their time; where that is known with what they complete.
-    places : of the program, the one with most waiting first.
+    unexamined : the other calls, by their time, with what they complete if that is known.
+    places : places of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
     unmatched : why the others have no send: one of NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS; "" if all have.
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
     unconnected : ranks whose clock cannot be compared with that of the first rank.
     reaches_back : the traces reach back to the beginning of the run.
-    cut_s : by rank whose trace could not be written any more, the time from MPI_Init to its end.
+    cut_s : time from MPI_Init to the end of the trace, by rank whose trace could not be written any more.
     """
 
     ranks: np.ndarray
@@ -134,12 +134,13 @@ class Waits:
 
     @property
     def is_whole(self) -> bool:
-        """The traces are of the whole run."""
+        """Whether the traces are of the whole run."""
         return self.reaches_back and not self.cut_s
 
     @property
     def cut(self) -> str:
-        """`the traces of ranks 0, 1 end 2 s after MPI_Init`, and what follows from it; "" if none does."""
+        """The sentence `the traces of ranks 0, 1 end 2 s after MPI_Init`, and its consequences; "" if no
+        trace ends early."""
         if not self.cut_s:
             return ""
         several, first_s = len(self.cut_s) > 1, units.format_seconds(min(self.cut_s.values()))
@@ -151,12 +152,12 @@ class Waits:
 
     @property
     def waiting_s(self) -> np.ndarray:
-        """(R,): all waiting."""
+        """All waiting, of shape (R,)."""
         waiting_s: np.ndarray = np.sum([self.by_cause_s(cause) for cause in CAUSES], axis=0)
         return waiting_s
 
     def by_cause_s(self, cause: str) -> np.ndarray:
-        """(R,): the waiting for one of CAUSES."""
+        """Return the waiting for one of CAUSES, of shape (R,)."""
         times_s: np.ndarray = getattr(self, f"{cause}_s")
         return times_s
 
@@ -168,8 +169,7 @@ class Waits:
 
     @property
     def main_causes(self) -> dict[str, float]:
-        """The part of the time in MPI that is waiting for each cause; causes of little waiting are left
-        out."""
+        """The part of the time in MPI that is waiting for each cause, without causes of little waiting."""
         in_mpi_s, waiting_s = float(self.in_mpi_s.sum()), float(self.waiting_s.sum())
         totals_s = {cause: float(self.by_cause_s(cause).sum()) for cause in CAUSES}
         return {
@@ -180,7 +180,7 @@ class Waits:
 
     @property
     def is_little(self) -> bool:
-        """So little of the time in MPI is waiting that its causes do not matter."""
+        """Whether so little of the time in MPI is waiting that its causes do not matter."""
         return self.share_waiting < _MIN_CAUSE
 
     @property
@@ -191,8 +191,8 @@ class Waits:
 
     @property
     def unknown(self) -> str:
-        """`12 % of the time in MPI, in MPI_Wait for MPI_Ialltoall`: in which it is not known how much is
-        waiting; "" if it is known of all."""
+        """The part of the time in MPI whose waiting is not known, such as `12 % of the time in MPI, in
+        MPI_Wait for MPI_Ialltoall`; "" if all is known."""
         in_mpi_s = float(self.in_mpi_s.sum())
         if not self.unexamined or not in_mpi_s:
             return ""
@@ -216,7 +216,7 @@ class Traced:
 
 
 def traced(recording: Recording) -> Traced | None:
-    """The joined traces; None if the recording has none."""
+    """Return the joined traces; None if the recording has none."""
     traces = load_traces(recording)
     if not any(len(trace.records) for trace in traces.values()):
         return None
@@ -224,7 +224,7 @@ def traced(recording: Recording) -> Traced | None:
 
 
 def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced:
-    """Events of all ranks by one clock, with their messages matched."""
+    """Return the events of all ranks by one clock, with their messages matched."""
     events = events_of(recording, traces)
     matches = match_messages(events, traces, recording)
     groups = collectives(events, traces, recording)
@@ -243,7 +243,7 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
 
 
 def waits_of(recording: Recording, joined: Traced) -> Waits:
-    """Who waits for whom, by rank and by place of the program."""
+    """Return which rank waits for which, by rank and by place of the program."""
     events = joined.events
     size = recording.size
     waits = _CallWaits.of(len(events))
@@ -285,9 +285,9 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
 
 @dataclass(frozen=True, eq=False)
 class _CallWaits:
-    """(N,) of each event, 0 but for calls: seconds of waiting by cause, and the rank waited for, or -1:
-    `receiver` and `outside` for the seconds of these names, and `late` for the others, of which a call has
-    one."""
+    """The waits of each event, arrays (N,), 0 for events other than calls: seconds of waiting by cause, and
+    the rank waited for, or -1: `receiver` and `outside` for the seconds of these names, and `late` for the
+    other causes, of which a call has one."""
 
     sender_s: np.ndarray
     receiver_s: np.ndarray
@@ -303,7 +303,7 @@ class _CallWaits:
 
     @property
     def causes(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """Seconds of waiting of each event, and the ranks that it was for, or -1."""
+        """The seconds of waiting of each event, and the ranks that it was for, or -1."""
         return (
             (self.sender_s + self.collective_s, self.late), (self.receiver_s, self.receiver),
             (self.outside_s, self.outside),
@@ -312,14 +312,14 @@ class _CallWaits:
 
 @dataclass(frozen=True, eq=False)
 class _Dependences:
-    """What calls waited for, arrays (D,).
+    """The events for which calls waited, arrays (D,).
 
     Attributes
     ----------
     call : the event of the call.
     peer : the rank whose part was needed.
-    ready_s : when that did its part: began to send, or posted the receive.
-    returned_s : from when on it may have been outside the MPI.
+    ready_s : when that rank did its part: began to send, or posted the receive.
+    returned_s : when it returned: from then on it may have been outside the MPI.
     is_send : the call sends, so the other rank is the receiver.
     """
 
@@ -331,8 +331,8 @@ class _Dependences:
 
 
 def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple[_Dependences, np.ndarray]:
-    """What each call that completes messages waits for; and (N,) what makes the waiting of a call unknown:
-    the call that has started a request, _UNKNOWN, or _KNOWN."""
+    """Return the events for which each call that completes messages waits; and an array (N,) of what makes
+    the waiting of a call unknown: the call that has started a request, _UNKNOWN, or _KNOWN."""
     cause = np.full(len(events), _KNOWN)
     partner = np.full(len(events), -1)
     partner[matches.received], partner[matches.sent] = matches.sent, matches.received
@@ -383,7 +383,7 @@ def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple
 
 
 def _posting(events: Events, completed: np.ndarray) -> np.ndarray:
-    """The event of the send whose request each of `completed` completes; -1 if it is not there."""
+    """Return the event of the send whose request each of `completed` completes; -1 if it is missing."""
     sends = np.flatnonzero((events.role == SENT) & (events.kind != COMPLETION) & (events.request > 0))
     width = int(events.request.max(initial=0)) + 1
     keys = events.rank[sends] * width + events.request[sends]
@@ -398,7 +398,7 @@ def _posting(events: Events, completed: np.ndarray) -> np.ndarray:
 
 
 def _posted_s(events: Events, call_of: np.ndarray) -> np.ndarray:
-    """(N,): when the receive of a message was posted, NaN if that is not known."""
+    """Return an array (N,) of when the receive of a message was posted, NaN if that is not known."""
     is_blocking = (call_of >= 0) & events.is_call(BLOCKING_RECEIVES)[call_of]
     return np.where(is_blocking, events.begin_s[call_of], events.posted_s)
 
@@ -406,9 +406,10 @@ def _posted_s(events: Events, call_of: np.ndarray) -> np.ndarray:
 def _late_peers(
     events: Events, dependences: _Dependences, completing: np.ndarray, cause: np.ndarray, waits: _CallWaits
 ) -> None:
-    """The wait of each call until the last of its messages was sent, then until the last receive of what it
+    """Store the wait of each call until the last of its messages was sent, then until the last receive of its
     sends was posted, and then for one of the peers that was outside the MPI. A call for which one request
-    suffices waits for the first, and a poll that completes nothing for what the call in `completing` does."""
+    suffices waits for the first, and a poll that completes nothing for what the call in `completing` waits
+    for."""
     call, peer, is_send = dependences.call, dependences.peer, dependences.is_send
     begin_s, end_s = events.begin_s[call], events.end_s[call]
     # The MPI has kept the message of a send that was over before.
@@ -445,9 +446,10 @@ def _late_peers(
 
 
 def _next_completing(events: Events, call_of: np.ndarray) -> np.ndarray:
-    """(N,): of each poll that completes nothing the next one from the same place that does; else -1.
+    """Return an array (N,): for each poll that completes nothing the next poll from the same place that does;
+    otherwise -1.
 
-    Nothing for traces without requests, in which it is not known what polls complete.
+    It is -1 for traces without requests, in which it is not known what polls complete.
     """
     completes = np.zeros(len(events), bool)
     completes[call_of[(events.calls == 0) & (call_of >= 0)]] = True
@@ -470,7 +472,7 @@ def _next_completing(events: Events, call_of: np.ndarray) -> np.ndarray:
 
 
 def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: np.ndarray) -> None:
-    """A probe waits for the message that its thread receives next."""
+    """Store the wait of each probe for the message that its thread receives next."""
     probes = np.flatnonzero(events.is_call(PROBING) & (events.calls > 0))
     if not len(probes):
         return
@@ -493,7 +495,7 @@ def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: 
 
 
 def _unmatched(events: Events, matches: Matches) -> str:
-    """Why receives have no send."""
+    """Return why receives have no send."""
     is_message = (events.peer >= 0) & (events.tag >= 0) & (events.kind != COMPLETION)
     is_message &= ~events.is_call(PARTITIONED)
     received = np.flatnonzero(is_message & (events.role == RECEIVED))
@@ -519,7 +521,7 @@ def _unmatched(events: Events, matches: Matches) -> str:
 
 
 def _not_examined(events: Events, joined: Traced) -> np.ndarray:
-    """(N,): calls of which it is not known how waiting in them would look."""
+    """Return a boolean array (N,), true for calls whose waiting cannot be recognized."""
     immediate = frozenset(name for name in events.names if name.startswith("MPI_I") and name[5:6].islower())
     is_examined = events.is_call(RECEIVING | PROBING | SENDING | _LOCAL | immediate)
     for group in joined.groups:
@@ -528,7 +530,7 @@ def _not_examined(events: Events, joined: Traced) -> np.ndarray:
 
 
 def _unexamined(events: Events, is_unknown: np.ndarray, cause: np.ndarray) -> list[str]:
-    """The calls whose waiting is unknown, with what they complete, by their time."""
+    """Return the calls whose waiting is unknown, with what they complete, by their time."""
     rows = np.flatnonzero(is_unknown)
     pairs, place = np.unique(np.column_stack([events.call[rows], cause[rows]]), axis=0, return_inverse=True)
     missed_s = np.bincount(place.reshape(-1), (events.end_s - events.begin_s)[rows], len(pairs))
@@ -541,14 +543,15 @@ def _unexamined(events: Events, is_unknown: np.ndarray, cause: np.ndarray) -> li
 def _keep_longest(
     waited_s: np.ndarray, late: np.ndarray, call: np.ndarray, wait_s: np.ndarray, rank: np.ndarray
 ) -> None:
-    """Of the waits of a call the longest one, and its rank."""
+    """Keep the longest wait of a call, and its rank."""
     order = np.argsort(wait_s, kind="stable")
     order = order[wait_s[order] > 0]  # the longest comes last, and stays
     waited_s[call[order]], late[call[order]] = wait_s[order], rank[order]
 
 
 def _outside_s(events: Events, rank: int, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-    """(M,): seconds of a rank outside the MPI from `from_s` to its last call that begins by `to_s`."""
+    """Return an array (M,) of the seconds of a rank outside the MPI from `from_s` to its last call that
+    begins by `to_s`."""
     rows = np.flatnonzero((events.rank == rank) & (events.calls > 0))
     if not len(rows):
         return np.zeros(len(from_s))
@@ -565,7 +568,7 @@ def _outside_s(events: Events, rank: int, from_s: np.ndarray, to_s: np.ndarray) 
 
 
 def _late_ranks(events: Events, group: Collective, waits: _CallWaits) -> None:
-    """The waits of a collective, by who waits for whom in it."""
+    """Store the waits of a collective, according to which ranks wait for which in it."""
     begin_s, end_s = events.begin_s[group.events], events.end_s[group.events]
     is_root = group.ranks == group.root
     if group.name in ALL_WAIT_FOR_ALL:
@@ -588,7 +591,7 @@ def _late_ranks(events: Events, group: Collective, waits: _CallWaits) -> None:
 def _places(
     recording: Recording, events: Events, is_timed: np.ndarray, is_unknown: np.ndarray, waits: _CallWaits
 ) -> tuple[PlaceWaits, ...]:
-    """Sums by call and function, on all ranks."""
+    """Return the sums by call and function, on all ranks."""
     rows = np.flatnonzero(is_timed)
     keys = np.column_stack(
         [events.rank[rows].astype(np.uint64), events.call[rows].astype(np.uint64), events.site[rows]]

@@ -34,9 +34,10 @@ MEASURES = (BANDWIDTH, LATENCY, COMPUTATION, INCAST, OUTCAST)
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected, by measure: bytes/s or seconds of every node, or of single hosts.
+    """The expected values, by measure: bytes/s or seconds of every node, or of single hosts.
 
-    `size_bytes`, `cast_bytes`, `nodes` : of the check that the values are from; 0 for given ones.
+    `size_bytes`, `cast_bytes`, `nodes` : sizes and number of nodes of the check that the values are from; 0
+    for given values.
     """
 
     source: str = "--expect"
@@ -47,7 +48,7 @@ class Expected:
     nodes: int = 0
 
     def size_with(self, size_bytes: int | None) -> int | None:
-        """Return the size of messages, of the check if there is one; raise InputError for another one
+        """Return the size of messages, that of the check if there is one; raise InputError if another size is
         given."""
         if self.size_bytes and size_bytes not in (None, self.size_bytes):
             raise InputError(
@@ -60,7 +61,7 @@ class Expected:
     def findings(
         self, measured: Measured, hosts: Sequence[str], plan: CheckPlan, min_effect: float
     ) -> list[Finding]:
-        """The nodes that are slower than expected by more than the minimum effect."""
+        """Return the nodes that are slower than expected by more than the minimum effect."""
         effect, latency_effect = least_effects(measured, min_effect)
         own = self._comparable(plan)
         values = _of_nodes(
@@ -83,7 +84,8 @@ class Expected:
         return f"by {self.source}; what changed on all nodes, or in the network?"
 
     def _comparable(self, plan: CheckPlan) -> "Expected":
-        """Without incasts and outcasts if these were of other messages or another number of nodes."""
+        """Return these values without incasts and outcasts if these were of other messages or another number
+        of nodes."""
         if not self.nodes or (self.cast_bytes, self.nodes) == (plan.cast_bytes, plan.nodes):
             return self
 
@@ -95,7 +97,8 @@ class Expected:
 
 
 def expected_of_check(check: Check, source: str) -> Expected:
-    """Of each host what it had, and of others the median of the nodes that were as fast as the others."""
+    """Return the values of each host in the check, and for other hosts the median of the nodes that were as
+    fast as the others."""
 
     def known(values: Sequence[float] | np.ndarray) -> np.ndarray:
         array = np.array(values, dtype=float)
@@ -127,7 +130,8 @@ def expected_of_check(check: Check, source: str) -> Expected:
 
 
 def parse_figure(text: str) -> tuple[str, float] | None:
-    """`bandwidth=11GB/s` -> the measure and its value; None for a text that is none, such as a path."""
+    """Return the measure and its value for `bandwidth=11GB/s`; None for a text without a value, such as a
+    path."""
     name, equals, value = text.partition("=")
     if not equals or Path(text).exists():
         return None
@@ -149,7 +153,7 @@ def parse_figure(text: str) -> tuple[str, float] | None:
 
 
 def with_figures(expected: Expected | None, figures: Mapping[str, float]) -> Expected | None:
-    """Given figures count for every host, before those of a check."""
+    """Return `expected` with the given figures for every host, which replace those of a check."""
     if not figures:
         return expected
     said = ", ".join(f"{name} {measure_text(name, value)}" for name, value in figures.items())
@@ -170,7 +174,7 @@ def _of_nodes(
     size_bytes: int,
     bytes_of_cast: int,
 ) -> dict[str, np.ndarray]:
-    """(N,) by measure; NaN where nothing was measured. Of links the median of a node."""
+    """Return arrays (N,) by measure; NaN where nothing was measured. For links it is the median of a node."""
     return {
         BANDWIDTH: size_bytes / _medians(send_s),
         LATENCY: _medians(latency_s),
@@ -189,7 +193,7 @@ def _medians(values: np.ndarray) -> np.ndarray:
 
 
 def expected_values(texts: Sequence[str]) -> Expected | None:
-    """Return what the values of `--expect` say, at most one check and figures; None without any."""
+    """Return the values that `--expect` gives, at most one check and figures; None without any."""
     figures = {}
     checks = []
     for text in texts:
@@ -204,7 +208,7 @@ def expected_values(texts: Sequence[str]) -> Expected | None:
 
 
 def _named_check(text: str) -> tuple[Check, str]:
-    """Return the check of a file, of a folder or of a name, and what it is called."""
+    """Return the check of a file, a folder or a name, and its display name."""
     path = Path(text)
     if path.is_dir():
         path = path / "check.json"

@@ -21,8 +21,8 @@ Alike = Callable[[Any, Any], bool]
 @dataclass(frozen=True)
 class _Fact:
     """A fact that is compared: its key, its name and a likely cause. Amounts differ if they differ by more
-    than the minimum effect, because nodes of one kind differ by some pages of memory; only less is bad. An
-    amount that is not there is `none_is`."""
+    than the minimum effect, because nodes of one kind differ by some pages of memory; only a smaller amount
+    is a fault. `none_is` replaces a missing amount."""
 
     key: str
     name: str
@@ -94,7 +94,8 @@ _INSIDE_A_NODE = ("bridge", "tun", "veth", "dummy", "openvswitch", "vxlan", "ipi
 def fact_findings(
     hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_effect: float
 ) -> list[Finding]:
-    """The nodes that differ from more than half of all nodes in other work, facts or settings of the MPI."""
+    """Return the nodes that differ from more than half of all nodes in other work, facts or settings of the
+    MPI."""
     found = load_findings(hosts, facts)
     for fact in _FACTS:
         values = [one.get(fact.key) for one in facts]
@@ -118,7 +119,7 @@ def fact_findings(
 
 
 def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_effect: float) -> list[str]:
-    """What is worth knowing of all nodes or of some, but is no verdict."""
+    """Return remarks on all nodes or on some that are not verdicts."""
     remarks = []
     for key, name in _REMARKED.items():
         for k, most in _minority([one.get(key) for one in facts]):
@@ -154,9 +155,10 @@ def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_e
 
 
 def _interfaces(facts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
-    """The name, the key and the values on the nodes of what is compared of network interfaces.
+    """Yield the name, the key and the values on the nodes of each compared property of network interfaces.
 
-    Of interfaces that most nodes have and that lead to other nodes. A node without one has `absent`.
+    Only interfaces that most nodes have and that lead to other nodes are compared. A node that lacks one has
+    `absent`.
     """
     interfaces = [one.get("interfaces", {}) for one in facts]
     carrying = {one.get("device") for one in facts}
@@ -174,11 +176,11 @@ def _interfaces(facts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, 
 
 
 def _worse_interfaces(key: str, texts: Sequence[str], min_effect: float) -> list[tuple[int, str]]:
-    """(position, value of others) of the values that are at fault.
+    """Return (position, value of others) of the values that are at fault.
 
-    A rate is if it is less than that of the upper half. Other values are if they differ from that of most;
-    without a majority, interfaces that are down are, if others are up, and otherwise all values: nodes with
-    different MTUs do not work together, whichever of them is meant.
+    A rate is at fault if it is less than that of the upper half. Other values are at fault if they differ
+    from that of most nodes; without a majority, interfaces that are down are at fault if others are up, and
+    otherwise all values: nodes with different MTUs do not work together, whichever of them is intended.
     """
     if len(texts) < MIN_JUDGED:
         return []
@@ -213,7 +215,7 @@ def _interface_text(key: str, value: Any) -> str | None:
 
 
 def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]:
-    """The values of every variable on the nodes, None where it is not set."""
+    """Return the values of every variable on the nodes, None where it is not set."""
     settings = [one.get("settings", {}) for one in facts]
     return {
         name: [_normal(name, one.get(name)) for one in settings]
@@ -223,7 +225,7 @@ def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]
 
 
 def _normal(name: str, value: str | None) -> str | None:
-    """A list of folders without the empty ones that launchers leave when they add folders to it."""
+    """Return a list of folders without the empty entries that launchers leave when they add folders to it."""
     if value is None or not name.endswith("PATH"):
         return value
     return ":".join(folder for folder in value.split(":") if folder) or None
@@ -236,7 +238,7 @@ def _difference(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def _majority(values: Sequence[Any], alike: Alike = operator.eq) -> list[Any] | None:
-    """The value of more than half, in a list, because it may be None; None without one."""
+    """Return the value of more than half, in a list, because it may be None; None if there is none."""
     for value in values:
         if 2 * sum(alike(other, value) for other in values) > len(values):
             return [value]
@@ -244,7 +246,8 @@ def _majority(values: Sequence[Any], alike: Alike = operator.eq) -> list[Any] | 
 
 
 def _minority(values: Sequence[Any], alike: Alike = operator.eq) -> list[tuple[int, Any]]:
-    """(position, value of most) of the values that differ from that of most; of two nothing can be said."""
+    """Return (position, value of most) of the values that differ from that of most; empty for two values,
+    which have no majority."""
     most = _majority(values, alike)
     if most is None or len(values) < 3:
         return []
@@ -256,7 +259,7 @@ def _is_less(value: Any, most: Any, min_effect: float) -> bool:
 
 
 def _texts(text: Callable[[Any], str], value: Any, most: Any) -> tuple[str, str]:
-    """Both values in a line each; of long ones the part in which they differ."""
+    """Return both values in a line each; of long values only the part in which they differ."""
     one, other = text(value), text(most)
     if max(len(one), len(other)) <= _MAX_CHARACTERS:
         return one, other

@@ -24,8 +24,8 @@ _BUSY_SHARE, _MIN_LOAD = 0.5, 1.0
 
 
 def busy_nodes(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """`load 6 on 2 cores` by host, of the nodes on which others ran while they were measured, if these are so
-    many that their times decide nothing; few of them are findings."""
+    """Return texts such as `load 6 on 2 cores` by host, for the nodes on which other programs ran while they
+    were measured, if these are too many for their times to be judged; few of them are findings."""
     busy = _busy_positions(facts)
     if _is_minority(busy, facts):
         return {}
@@ -36,8 +36,8 @@ def busy_nodes(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> dict
 
 
 def load_findings(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[Finding]:
-    """Return the nodes on which others ran, if on most they did not: what runs there was left over, or
-    belongs to another job."""
+    """Return the nodes on which other programs ran, if there were none on most nodes: such a program is left
+    over, or belongs to another job."""
     busy = _busy_positions(facts)
     if not _is_minority(busy, facts):
         return []
@@ -66,7 +66,7 @@ def _is_minority(busy: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> boo
 
 
 def split_undecided(found: Sequence[Finding], busy: Mapping[str, str]) -> tuple[list[Finding], list[Finding]]:
-    """Findings that stand, and those by times of nodes that were busy, with that as the cause."""
+    """Return the findings that stand, and those by times of nodes that were busy, with that as the cause."""
     decided, undecided = [], []
     for one in found:
         loads = [busy[host] for host in one.hosts if host in busy]

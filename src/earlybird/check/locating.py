@@ -28,7 +28,7 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class Tried:
-    """How far a launch of some nodes came, and why it ended."""
+    """The progress of a launch of some nodes, and the cause of its end."""
 
     reached: Literal["end", "small messages", "start", "nothing"]
     cause: str = ""
@@ -42,13 +42,13 @@ Try = Callable[[Sequence[Group]], Sequence[Tried]]  # of groups without a common
 
 
 class OutOfTime(Exception):
-    """The time to find the nodes at fault is over."""
+    """The error that the time to find the nodes at fault is over."""
 
 
 @dataclass(frozen=True)
 class Located:
-    """The nodes that communicate with others, in groups without a link between them, and those that do with
-    none of these; links between nodes that communicate with others, but not with each other.
+    """The nodes that communicate with others, in groups without a link between them, and the nodes that
+    communicate with none of these; links between nodes that communicate with others, but not with each other.
 
     `unclear` : nodes for which there was no time, with the last launch of them that failed.
     """
@@ -64,12 +64,12 @@ class Located:
 
 
 def find_guilty(nodes: Sequence[int], try_groups: Try) -> Located:
-    """Try disjoint groups of nodes, halve those that fail down to pairs, find out which of the groups that
-    work communicate, and try each node of a failing pair with nodes of every such group. A node is guilty if
-    it fails with two of each.
+    """Find the nodes at fault. Try disjoint groups of nodes, halve those that fail down to pairs, find which
+    of the groups that work communicate, and try each node of a failing pair with nodes of every such group. A
+    node is guilty if it fails with two of each.
 
     Without two nodes that communicate, nobody is guilty and nobody is good. `try_groups` may raise OutOfTime:
-    then what was found by then is returned, and the other nodes are `unclear`. It is raised again if no two
+    then what was found so far is returned, and the other nodes are `unclear`. It is raised again if no two
     nodes communicate by then.
     """
     search = _Search(nodes, try_groups)
@@ -82,7 +82,8 @@ def find_guilty(nodes: Sequence[int], try_groups: Try) -> Located:
 
 
 class _Search:
-    """What is known of some nodes: `groups` that communicate, and the groups and pairs that `failed`."""
+    """The state of the search among some nodes: `groups` that communicate, and the groups and pairs that
+    `failed`."""
 
     def __init__(self, nodes: Sequence[int], try_groups: Try):
         self._nodes, self._try_groups = nodes, try_groups
@@ -128,7 +129,7 @@ class _Search:
         return [node for node in self._nodes if node not in known]
 
     def _tried(self, groups: Sequence[Group]) -> list[bool]:
-        """Whether each of the groups completes."""
+        """Return whether each of the groups completes."""
         tries = self._try_groups(groups)
         for group, tried in zip(groups, tries, strict=True):
             if not tried.is_complete:
@@ -138,7 +139,7 @@ class _Search:
         return [tried.is_complete for tried in tries]
 
     def _failures(self, some: Sequence[int], others: Sequence[int]) -> list[Group]:
-        """The failed pairs of one node of each."""
+        """Return the failed pairs of one node of each."""
         few, many = sorted((some, others), key=len)
         within = set(many)
         pairs = (
@@ -158,7 +159,8 @@ class _Search:
             waiting = halves
 
     def _meet(self, most_rounds: int) -> bool:
-        """Try pairs of nodes that are in no group, in at most so many rounds, until some communicate."""
+        """Try pairs of nodes that are in no group, in at most `most_rounds` rounds, until some
+        communicate."""
         for pairs in islice(_rounds(self._unknown()), most_rounds):
             new = [pair for pair in pairs if pair not in self.failed]
             tries = zip(new, self._tried(new) if new else (), strict=True)
@@ -192,14 +194,14 @@ class _Search:
         return len(self._failures(one, other)) >= min(_ATTEMPTS, len(one) * len(other))
 
     def _next_pair(self, one: Sequence[int], other: Sequence[int]) -> Group:
-        """The pair of one node of each that has failed with fewest others of these."""
+        """Return the pair of one node of each group that has failed with the fewest others of these."""
         met = set(self._failures(one, other))
         times = Counter(node for pair in met for node in pair)
         untried = (pair for pair in product(one, other) if tuple(sorted(pair)) not in met)
         return min(untried, key=lambda pair: times[pair[0]] + times[pair[1]])
 
     def _place(self) -> None:
-        """Try each node that is in no group with some of every group."""
+        """Try each node that is in no group with some nodes of every group."""
         while self.groups:
             pairs: list[Group] = []
             busy: set[int] = set()
@@ -226,7 +228,7 @@ def _is_enough(failures: Collection[Any], group: Sequence[int]) -> bool:
 
 def find_bad_links(nodes: Sequence[int], try_groups: Try) -> dict[Link, Tried]:
     """Try every pair of nodes, in rounds of disjoint pairs. `try_groups` may raise OutOfTime: then what was
-    found by then is returned; it is raised again if nothing was."""
+    found so far is returned; it is raised again if nothing was."""
     bad: dict[Link, Tried] = {}
     try:
         for pairs in _rounds(nodes):
@@ -239,7 +241,7 @@ def find_bad_links(nodes: Sequence[int], try_groups: Try) -> dict[Link, Tried]:
 
 
 def _chunks(nodes: Sequence[int], size: int) -> list[Group]:
-    """In groups of `size`; a single node that is left joins the last group."""
+    """Return the nodes in groups of `size`; a single remaining node joins the last group."""
     groups = [tuple(nodes[k : k + size]) for k in range(0, len(nodes), size)]
     if len(groups) > 1 and len(groups[-1]) == 1:
         groups[-2:] = [groups[-2] + groups[-1]]
@@ -253,7 +255,7 @@ def _rounds(nodes: Sequence[int]) -> Iterator[list[Group]]:
 
 
 def failure_findings(located: Located, hosts: Sequence[str], size_bytes: int) -> list[Finding]:
-    """Nodes and links between which not all messages arrive."""
+    """Return findings on the nodes and links between which not all messages arrive."""
     of_nodes = [
         Finding(NODE, (hosts[node],), *_texts(tried, size_bytes, NODE))
         for node, tried in sorted(located.guilty.items())
@@ -276,7 +278,7 @@ def _unclear_findings(located: Located, hosts: Sequence[str]) -> list[Finding]:
 
 
 def division_remarks(located: Located, hosts: Sequence[str]) -> list[str]:
-    """Which groups of nodes do not communicate with each other."""
+    """Return a remark on the groups of nodes that do not communicate with each other."""
     if len(located.groups) < 2:
         return []
     groups = "; ".join(listed_briefly([hosts[node] for node in group], 8) for group in located.groups)
@@ -287,7 +289,7 @@ def division_remarks(located: Located, hosts: Sequence[str]) -> list[str]:
 
 
 def _texts(tried: Tried, size_bytes: int, kind: Literal["node", "link"]) -> tuple[str, str, str, str]:
-    """Measure, value, what others have, and a likely cause."""
+    """Return the measure, the value, what others have, and a likely cause."""
     if tried.reached == "small messages":
         return (
             MESSAGES, f"of {format_bytes(size_bytes)} do not arrive", "arrive",
@@ -305,12 +307,13 @@ def _texts(tried: Tried, size_bytes: int, kind: Literal["node", "link"]) -> tupl
 
 
 def dead_finding(host: str) -> Finding:
-    """A node that no longer exists."""
+    """Return a finding on a node that no longer exists."""
     return Finding(NODE, (host,), RANK, "does not start", "start", "the node no longer exists")
 
 
 def stopped_finding(host: str, doing: str) -> Finding:
-    """A node whose rank no longer did anything; `doing`: what it did last, empty if not known."""
+    """Return a finding on a node whose rank made no progress any more; `doing`: what it did last, empty if
+    unknown."""
     last = f", last seen {doing}" if doing else ""
     return Finding(
         NODE, (host,), RANK, "stopped", "run",
@@ -320,7 +323,7 @@ def stopped_finding(host: str, doing: str) -> Finding:
 
 
 def killed_finding(host: str, how: str) -> Finding:
-    """A node whose rank was ended by a signal, as mpiexec or srun reports."""
+    """Return a finding on a node whose rank was ended by a signal, as mpiexec or srun reports."""
     cause = (
         f"the launcher reports {how}: look for the out-of-memory killer in dmesg, and at limits of the job"
     )

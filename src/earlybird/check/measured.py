@@ -19,18 +19,18 @@ _SHARE_OF_DEVICE = 0.25  # of the bytes of the busiest device of a node
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """N nodes; NaN where nothing was measured.
+    """The measurements of N nodes; NaN where nothing was measured.
 
     Attributes
     ----------
     latency_s, send_s, both_s : (N, N) as in `data.check.Check`.
-    sent, sent_again : (N, N) TCP segments that the sender has sent, and those it had to send again.
+    sent, sent_again : (N, N) TCP segments that the sender has sent, and those that it had to send again.
     incast_s, outcast_s : (N,) seconds.
-    compute_s, compute_cpu_s, slowest_cpu : (N,) of the slowest core the time of the computation, the CPU time
-        of it, and the number of the core.
-    clock_offset_s, clock_drift : (N,) against the first node.
-    clock_error_s, clock_drift_error : half of the round trip; what two such errors make of the drift.
-    facts : of each node; empty if they were not collected.
+    compute_s, compute_cpu_s, slowest_cpu : (N,) for the slowest core the time of the computation, its CPU
+        time, and the number of the core.
+    clock_offset_s, clock_drift : (N,) relative to the first node.
+    clock_error_s, clock_drift_error : half of the round trip; the error of the drift from two such errors.
+    facts : facts of each node; empty if they were not collected.
     shares_cores : whether ranks of several nodes share cores: latencies then include the scheduler.
     """
 
@@ -57,18 +57,18 @@ class Measured:
 
     @property
     def lost_share(self) -> np.ndarray:
-        """(N, N) of the segments that were sent."""
+        """The (N, N) share of the sent segments that was lost."""
         return self.sent_again / np.maximum(self.sent, 1.0)
 
     def with_load(self, load: float | None) -> "Measured":
-        """With this load of others on every node, if it is known: nodes that share a machine count each other
-        among the others."""
+        """Return the measurements with this load of others on every node, if it is known: nodes that share a
+        machine count each other among the others."""
         if load is None:
             return self
         return replace(self, facts=tuple({**one, "load_of_others": load} for one in self.facts))
 
     def among(self, nodes: Sequence[int], num_nodes: int) -> "Measured":
-        """The same with these numbers of the nodes, among others of which nothing was measured."""
+        """Return the measurements with these numbers of the nodes, among others without measurements."""
         arrays: dict[str, Any] = {}
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
@@ -80,7 +80,7 @@ class Measured:
         return replace(self, **arrays, facts=tuple(facts))
 
     def filled_with(self, before: "Measured") -> "Measured":
-        """This measurement, and what an earlier one has where this one has nothing."""
+        """Return this measurement, with the values of an earlier one where this one has none."""
         names = [name for name in vars(self) if isinstance(getattr(self, name), np.ndarray)]
         arrays = {
             name: np.where(np.isnan(getattr(self, name)), getattr(before, name), getattr(self, name))
@@ -90,7 +90,7 @@ class Measured:
 
 
 def measured_from(samples: Sequence[Sample], num_nodes: int) -> Measured:
-    """From the samples of one launch; parts that are missing are NaN."""
+    """Return the measurements from the samples of one launch; missing parts are NaN."""
     matrices = {name: _nothing(num_nodes, num_nodes) for name in ("latency_s", "send_s", "both_s")}
     matrices |= {name: _nothing(num_nodes, num_nodes) for name in ("sent", "sent_again")}
     casts = {"incast": _nothing(num_nodes), "outcast": _nothing(num_nodes)}
@@ -161,10 +161,10 @@ def _nodes(sample: Sample, clock_interval_s: float) -> dict[str, Any]:
 
 
 def _with_devices(facts: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """The facts with the network device that carried the messages in the place of the counters.
+    """Return the facts with the network device that carried the messages in place of the counters.
 
-    Of devices that share the messages of a node, that which most nodes use: which of them carried some bytes
-    more is chance.
+    Among devices that share the messages of a node, that which most nodes use is returned: which of them
+    carried more bytes is chance.
     """
     all_carried = [_carried_bytes(one) for one in facts]
     usual = Counter(max(one, key=one.__getitem__) for one in all_carried if one).most_common(1)
@@ -182,7 +182,7 @@ def _with_devices(facts: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]
 
 
 def _carried_bytes(facts: dict[str, Any]) -> dict[str, float]:
-    """Bytes of each network device between the first point and the last."""
+    """Return the bytes that each network device carried between the first point and the last."""
     before, after = facts.get("device_bytes_before", {}), facts.get("device_bytes", {})
     return {
         name: count - before.get(name, 0.0)

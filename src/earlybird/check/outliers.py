@@ -18,16 +18,17 @@ _MAX_DISTANCE = 2.0
 
 
 def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """The lower of the two middle values if their number is even; without NaN."""
+    """Return the lower of the two middle values if their number is even, otherwise the median; NaN is
+    ignored."""
     return np.nanquantile(values, 0.5, axis=axis, method="lower")
 
 
 def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
-    """(K,) which values are too large, and the value that was expected.
+    """Return a boolean array (K,), true for values that are too large, and the expected value.
 
-    Too large is more than `min_effect` above the median and beyond five standard deviations, estimated by the
-    MAD. If the values are of several groups, the median is that of the smallest values. NaN is never too
-    large.
+    A value is too large if it is more than `min_effect` above the median and beyond five standard deviations,
+    estimated by the MAD. If the values are of several groups, the median is that of the smallest values. NaN
+    is never too large.
     """
     if np.count_nonzero(~np.isnan(values)) < _MIN_LIKE:
         return np.zeros(values.shape, dtype=bool), float("nan")
@@ -41,8 +42,8 @@ def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
 
 
 def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
-    """(K,) which values are of the group of the smaller ones, if these are half of all or fewer, so that the
-    median is none of them; None if there are no two groups."""
+    """Return a boolean array (K,), true for values in the group of the smaller ones, if these are at most
+    half of all, so that the median is none of them; None if there are no two groups."""
     known = ~np.isnan(values)
     for threshold in _gaps(values, min_effect):
         fast = values <= threshold
@@ -55,7 +56,7 @@ def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
 
 
 def faster_node(values: np.ndarray, min_effect: float) -> int | None:
-    """Return the one node that is faster than most others, which are alike; None if there is no such."""
+    """Return the single node that is faster than most others, which are alike; None if there is none."""
     known = ~np.isnan(values)
     if np.count_nonzero(known) < _MIN_LIKE:
         return None
@@ -67,16 +68,17 @@ def faster_node(values: np.ndarray, min_effect: float) -> int | None:
 
 
 def _has_majority(values: np.ndarray, of: int, min_effect: float) -> bool:
-    """Whether more than half `of` so many are of these values and near their median."""
+    """Return whether more than half of `of` values are among these and near their median."""
     limit = max(np.log1p(min_effect), min(_DEVIATIONS * _log_spread(values), np.log1p(_MAX_OF_FEW)))
     return bool(2 * np.count_nonzero(np.abs(np.log(values / low_median(values))) <= limit) > of)
 
 
 def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
-    """(K,) which values are farther than `least` from that of the majority, and the median of the majority.
+    """Return a boolean array (K,), true for values that are farther than `least` from that of the majority,
+    and the median of the majority.
 
-    The majority is more than half of all, or half of them if the others are alike, too. Without one, all
-    values are named, and the median is that of all. NaN is never named.
+    The majority is more than half of all, or half of them if the others are alike, too. Without a majority,
+    all values are named, and the median is that of all. NaN is never named.
     """
     known = ~np.isnan(values)
     if np.count_nonzero(known) < _MIN_LIKE:
@@ -94,7 +96,7 @@ def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
 
 
 def _log_spread(values: np.ndarray) -> float:
-    """The standard deviation of the logarithms, estimated by the MAD."""
+    """Return the standard deviation of the logarithms, estimated by the MAD."""
     logs = np.log(values)
     return float(_MAD_TO_DEVIATION * np.median(np.abs(logs - np.median(logs))))
 
@@ -102,15 +104,16 @@ def _log_spread(values: np.ndarray) -> float:
 def link_outliers(
     values: np.ndarray, like: np.ndarray, min_effect: float, *, adds: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(N, N) which links are too slow by these `values`, and (N, N) the median of the links that are alike.
+    """Return a boolean array (N, N), true for links that are too slow by these `values`, and an array (N, N)
+    of the median of comparable links.
 
     Where links are fast in several parts of the nodes and slow between them (see `within_parts`), the median
     is that of the links in the parts. Where nodes are of two groups (see `fast_links`), it is that of the
     faster group: links of slow nodes may be most of all. Otherwise it is the median of the medians of the
-    nodes, of what they send and receive: one slow link of a node does not move it. Links with the same number
-    in `like` are alike. Where a node has fewer than two of them, those of kind 0, the fastest, are compared
-    with all, and others with none: their median is NaN, as that of links of which all are of slow nodes.
-    `adds` : each node of a link adds to its value, as to a latency.
+    nodes, for what they send and receive: one slow link of a node does not move it. Links with the same
+    number in `like` are comparable. Where a node has fewer than two of them, those of kind 0, the fastest,
+    are compared with all, and others with none: their median is NaN, as is that of links that all belong to
+    slow nodes. `adds` : each node of a link adds to its value, as to a latency.
     """
     slow = np.zeros(values.shape, dtype=bool)
     expected = np.full(values.shape, np.nan)
@@ -146,12 +149,13 @@ def link_outliers(
 
 
 def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.ndarray | None:
-    """(N, N) the links from nodes that send as fast as the fastest to nodes that receive so, measured or not.
+    """Return a boolean array (N, N), true for links from nodes that send as fast as the fastest to nodes that
+    receive as fast, measured or not.
 
-    None if all nodes do, or if slow links are not explained by slow nodes.
+    Returns None if all nodes do, or if slow links are not explained by slow nodes.
 
     A message takes as long as the slower of its two nodes, so a node is as fast as its fastest link, if at
-    least one other node is fast. That does not depend on how many are slow: the nodes are of two groups if
+    least one other node is fast. This does not depend on how many are slow: the nodes are of two groups if
     there is a gap of more than `min_effect` between their fastest links, beyond five standard deviations. The
     links between nodes of the faster group must be fast themselves: where some of them are slow, distance
     divides the nodes, as two switches do, and no node is slow. If a value `adds` up, it must be largest
@@ -186,11 +190,12 @@ def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.
 
 
 def within_parts(values: np.ndarray, min_effect: float) -> np.ndarray | None:
-    """(N, N) the links within parts of the nodes, if all links between these parts are slow and those within
-    are fast, as where a trunk between two switches is slow; None if there are no such parts.
+    """Return a boolean array (N, N), true for links within parts of the nodes, if all links between these
+    parts are slow and those within are fast, as where a trunk between two switches is slow; None if there are
+    no such parts.
 
     A part has two nodes or more: a node without any fast link is slow itself. A link is as slow as its slower
-    direction. Of several divisions, that with the largest gap is taken.
+    direction. Among several divisions, that with the largest gap is returned.
     """
     slower = np.fmax(values, values.T)
     best: tuple[float, np.ndarray] | None = None
@@ -213,8 +218,8 @@ def within_parts(values: np.ndarray, min_effect: float) -> np.ndarray | None:
 def _noise(fast: np.ndarray, slow: np.ndarray) -> float:
     """Return the gap between the logarithms of two groups that may be chance.
 
-    The slower ones may be of several groups, so that how far they are apart says little of the noise: it
-    counts up to a limit, as does that of few values.
+    The slower values may belong to several groups, so that their distances say little about the noise: they
+    count up to a limit, as do those of few values.
     """
     of_fast, of_slow = _DEVIATIONS * _log_spread(fast), _DEVIATIONS * _log_spread(slow)
     most = float(np.log1p(_MAX_OF_FEW))
@@ -222,15 +227,17 @@ def _noise(fast: np.ndarray, slow: np.ndarray) -> float:
 
 
 def _gaps(values: np.ndarray, min_effect: float) -> list[float]:
-    """The values above which the next larger one is farther away than `min_effect`, from the smallest."""
+    """Return the values above which the next larger value is more than `min_effect` away, from the
+    smallest."""
     ordered = np.sort(values[~np.isnan(values)])
     above = ordered[1:] > ordered[:-1] * (1 + min_effect)
     return [float(one) for one in ordered[:-1][above]]
 
 
 def _exceptions(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect: float) -> int | None:
-    """How many links of the first kind are slow, and of the second kind fast; None if these are not groups,
-    because they are too many. Groups may be spread, but of several that which is not has fewer exceptions."""
+    """Return how many links of the first kind are slow, plus those of the second kind that are fast; None if
+    there are too many for two groups. A group may have a wide spread, but among several divisions one with a
+    narrow spread has fewer exceptions."""
     if np.count_nonzero(fast) < 2 or not slow.any():
         return None
     centre = np.median(logs[fast])
@@ -242,7 +249,8 @@ def _exceptions(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect
 
 
 def _slow_nodes_add(values: np.ndarray, fast: np.ndarray, is_fast: np.ndarray) -> bool:
-    """Whether links between two slow nodes take longer than those of one, as if each added its own time."""
+    """Return whether links between two slow nodes take longer than links of one slow node, as if each added
+    its own time."""
     if np.count_nonzero(is_fast) < _MIN_LIKE:
         return False
     if np.count_nonzero(~is_fast) < 2:

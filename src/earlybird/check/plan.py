@@ -37,16 +37,16 @@ _BARRIER_LATENCIES = 2  # of each step of a barrier, which synchronizes all rank
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """What to measure of `nodes` nodes.
+    """A plan of what to measure of `nodes` nodes.
 
     Attributes
     ----------
-    size_bytes, cast_bytes : of messages between two nodes, and of those of incasts and outcasts.
+    size_bytes, cast_bytes : size of messages between two nodes, and of those of incasts and outcasts.
     point_s : the time for each round, incast and outcast; MIN_ITERATIONS are measured in any case.
-    bandwidth_bytes_per_s, latency_s : of the slowest network for which the times hold.
+    bandwidth_bytes_per_s, latency_s : values of the slowest network for which the times hold.
     shared_machine : the nodes are virtual ones and share the cores of one machine.
     facts : whether nodes can be described, which simulated ones cannot.
-    sampled_rounds, sampled_roots : of how many rounds and incasts a random sample is measured, without
+    sampled_rounds, sampled_roots : number of rounds and incasts in the measured random sample, without
         outcasts; 0 if all are measured, with outcasts.
     """
 
@@ -71,7 +71,7 @@ class CheckPlan:
         return self.sampled_roots or 2 * self.nodes
 
     def points(self, mpi: str) -> list[dict[str, Any]]:
-        """All points of a first launch, in the order in which they are measured."""
+        """Return all points of a first launch, in the order in which they are measured."""
         if not self.sampled_rounds:
             return self.chosen(mpi, range(self.rounds), range(self.nodes))
         random = Random(_SEED)
@@ -79,7 +79,7 @@ class CheckPlan:
         return self.chosen(mpi, sorted(rounds), sorted(random.sample(range(self.nodes), self.sampled_roots)))
 
     def chosen(self, mpi: str, rounds: Iterable[int], roots: Iterable[int]) -> list[dict[str, Any]]:
-        """The points of these rounds and roots, then that of the nodes themselves."""
+        """Return the points of these rounds and roots, then that of the nodes themselves."""
         common = {"mpi": mpi, "nodes": self.nodes}
         pairs = {"part": "pairs", "size_bytes": self.size_bytes, "batch": BATCH}
         points: list[dict[str, Any]] = [common | pairs | {"round": number} for number in rounds]
@@ -91,13 +91,13 @@ class CheckPlan:
         return points
 
     def round_s(self) -> float:
-        """The longest time of a round of the tournament."""
+        """Return the longest time of a round of the tournament."""
         message_s = self.latency_s + self.size_bytes / self.bandwidth_bytes_per_s
         of_iteration_s = 2 * (BATCH + 1) * self.latency_s + 3 * message_s + 2 * self.latency_s
         return self._point_s(of_iteration_s)
 
     def cast_s(self) -> float:
-        """The longest time of an incast or outcast."""
+        """Return the longest time of an incast or outcast."""
         bytes_of_root = (self.nodes - 1) * self.cast_bytes
         return self._point_s(2 * self.latency_s + bytes_of_root / self.bandwidth_bytes_per_s)
 
@@ -108,7 +108,7 @@ class CheckPlan:
         return max(least_s, self.point_s + of_iteration_s)
 
     def require_stall_limit(self, stall_limit_s: float) -> None:
-        """Raise InputError if a point may take longer than the check may be without progress."""
+        """Raise InputError if a point may take longer than the stall limit of the check."""
         longest_s = self.longest_point_s()
         if longest_s > stall_limit_s:
             raise InputError(
@@ -123,7 +123,7 @@ class CheckPlan:
         return _START_S + _START_OF_NODE_S * self.nodes
 
     def total_s(self) -> float:
-        """The longest time of a first launch."""
+        """Return the longest time of a first launch."""
         return self.start_s() + self._messages_s() + self._nodes_s()
 
     def _messages_s(self) -> float:
@@ -134,15 +134,15 @@ class CheckPlan:
         return _DESCRIPTION_S + computing_s if self.facts else 0.0
 
     def again(self, num_points: int) -> tuple[float, int]:
-        """Seconds and iterations of each of `num_points` that are measured again, in the time of a first
-        launch."""
+        """Return the seconds and iterations of each of `num_points` that are measured again, in the time of a
+        first launch."""
         share_s = self._messages_s() / max(num_points, 1)
         is_enough = share_s > 2 * max(self.round_s(), self.cast_s())
         iterations = AGAIN_ITERATIONS if is_enough else MIN_ITERATIONS
         return min(AGAIN * self.point_s, share_s), iterations
 
     def sentence(self) -> str:
-        """What is measured and for how long, without a full stop."""
+        """Return what is measured and for how long, without a full stop."""
         rounds, pairs = counted(self.rounds, "round"), counted(self.nodes // 2, "pair")
         casts = f"{self.nodes} incasts and outcasts"
         if self.sampled_rounds:
@@ -155,7 +155,7 @@ class CheckPlan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """For `--plan --json`."""
+        """Return the plan for `--plan --json`."""
         return {
             "nodes": self.nodes, "rounds": self.rounds, "all_rounds": num_rounds(self.nodes),
             "pairs_per_round": self.nodes // 2, "incasts": self.sampled_roots or self.nodes,
@@ -165,7 +165,7 @@ class CheckPlan:
         }  # fmt: skip
 
     def of_fewer(self, nodes: int) -> "CheckPlan":
-        """The same messages between fewer nodes, with all rounds."""
+        """Return a plan with the same messages between fewer nodes, with all rounds."""
         cast_bytes = _cast_bytes(self.size_bytes, nodes)
         if nodes > MAX_MEASURED:
             return replace(self, nodes=nodes, cast_bytes=cast_bytes)
@@ -186,11 +186,11 @@ def make_plan(
     shared_machine: bool = False,
     facts: bool = True,
 ) -> CheckPlan:
-    """The plan with the largest messages that `budget_s` allows, of at most 1 MiB; of more than
-    `MAX_MEASURED` nodes, and where it does not allow all pairs, with a sample of the pairs and incasts.
+    """Return the plan with the largest messages that `budget_s` allows, at most 1 MiB; for more than
+    `MAX_MEASURED` nodes, and if it does not allow all pairs, with a sample of the pairs and incasts.
 
-    Half of the budget is for a second launch. Raises InputError for fewer than two nodes, for a size of
-    nothing or beyond the counts of MPI, and for a budget that is too short for the smallest messages, or for
+    Half of the budget is for a second launch. Raises InputError for fewer than two nodes, for a size of zero
+    or beyond the counts of MPI, and for a budget that is too short for the smallest messages, or for
     `size_bytes` if given.
     """
     if nodes < 2:
@@ -227,7 +227,7 @@ def make_plan(
 
 
 def _sampled(plan: CheckPlan, budget_s: float) -> CheckPlan:
-    """The plan with a sample of rounds, and as many incasts as the budget allows."""
+    """Return the plan with a sample of rounds, and as many incasts as the budget allows."""
     rounds = replace(plan, sampled_rounds=_SAMPLED_ROUNDS, sampled_roots=1)
     spare_s = (budget_s - rounds.total_s()) / 2  # the other half is for more iterations
     roots = 1 + int(max(spare_s, 0.0) / plan.cast_s())

@@ -35,8 +35,8 @@ Item = tuple[str, int, int]  # measure, sender, receiver; of a node its number t
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One value that is not as its like: that of node `first`, which is then also `second`, or that of the
-    link from `first` to `second`."""
+    """A value that differs from comparable ones: that of node `first`, which is then also `second`, or that
+    of the link from `first` to `second`."""
 
     measure: str
     first: int
@@ -54,7 +54,8 @@ class Suspicion:
 
 
 def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> list[Suspicion]:
-    """Everything that is not as its like; `like` (N, N) has equal numbers for links that are alike."""
+    """Return every value that differs from comparable ones; `like` (N, N) has equal numbers for comparable
+    links."""
     found: list[Suspicion] = []
     effect, latency_effect = least_effects(measured, min_effect)
     for measure, values, least_effect in (
@@ -79,7 +80,7 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
 
 
 def faster_remarks(measured: Measured, hosts: Sequence[str], min_effect: float) -> list[str]:
-    """A sentence if one node computes faster than all others."""
+    """Return a sentence if one node computes faster than all others."""
     times_s = measured.compute_s
     node = faster_node(times_s, least_effects(measured, min_effect)[0])
     if node is None:
@@ -92,7 +93,7 @@ def faster_remarks(measured: Measured, hosts: Sequence[str], min_effect: float) 
 
 
 def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:
-    """The differences that count, of times and of latencies."""
+    """Return the minimum differences that count, of times and of latencies."""
     if not measured.shares_cores:
         return min_effect, min_effect
     return max(min_effect, _SHARED_EFFECT), max(min_effect, _SHARED_LATENCY_EFFECT)
@@ -101,7 +102,7 @@ def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:
 def unjudged_links(
     measured: Measured, like: np.ndarray, min_effect: float = MIN_EFFECT
 ) -> list[tuple[int, int]]:
-    """The links that have too few of their like for a median of bandwidth."""
+    """Return the links that have too few comparable links for a median of bandwidth."""
     _, expected = link_outliers(measured.send_s, like, least_effects(measured, min_effect)[0])
     unknown = np.isnan(expected) & ~np.isnan(measured.send_s)
     return [(int(i), int(j)) for i, j in np.argwhere(unknown) if i < j]
@@ -119,7 +120,8 @@ def _nodes(measure: str, slow: np.ndarray, values: np.ndarray, expected: float) 
 
 
 def _losing(measured: Measured) -> np.ndarray:
-    """(N, N) whose messages lost so many segments that neither chance nor a busy node explains it."""
+    """Return a boolean array (N, N), true for links whose messages lost more segments than chance or a busy
+    node explains."""
     enough = (measured.sent_again >= _MIN_LOST) & (measured.lost_share > _MIN_LOST_SHARE)
     if not enough.any():
         return enough
@@ -140,6 +142,6 @@ def _clocks(measured: Measured) -> list[Suspicion]:
 
 
 def confirmed(again: Iterable[Suspicion], before: Iterable[Suspicion]) -> list[Suspicion]:
-    """What was suspicious before and is again, with the values of the second measurement."""
+    """Return the suspicions that a second measurement confirms, with the values of the second measurement."""
     items = {one.item for one in before}
     return [one for one in again if one.item in items]

@@ -2,12 +2,13 @@
 
 
 def num_rounds(players: int) -> int:
-    """One less than players if their number is even, else as many."""
+    """Return one less than players if their number is even, otherwise as many."""
     return players - 1 if players % 2 == 0 else players
 
 
 def opponent(player: int, round_: int, players: int) -> int:
-    """Whom `player` meets in a round; itself if it pauses. As native/kernels/nodes/tournament.hpp."""
+    """Return the node that `player` meets in a round; itself if it pauses. See
+    native/kernels/nodes/tournament.hpp."""
     rounds = num_rounds(players)
     last = rounds
     across = (round_ - player) % rounds
@@ -19,13 +20,13 @@ def opponent(player: int, round_: int, players: int) -> int:
 
 
 def pairs_of(round_: int, players: int) -> list[tuple[int, int]]:
-    """The pairs of a round, the lower number first."""
+    """Return the pairs of a round, the lower number first."""
     met = ((one, opponent(one, round_, players)) for one in range(players))
     return [(one, other) for one, other in met if one < other]
 
 
 def round_of(one: int, other: int, players: int) -> int:
-    """The round in which two nodes meet."""
+    """Return the round in which two nodes meet."""
     rounds = num_rounds(players)
     last = rounds
     if players % 2 == 0 and last in (one, other):

@@ -53,8 +53,8 @@ def findings(
     cast_bytes: int,
     unjudged: Iterable[Link] = (),
 ) -> list[Finding]:
-    """Nodes first, then links. What a bad node or link explains is not listed again. Of the links `unjudged`
-    nothing is known."""
+    """Return findings, nodes first, then links. Omit what a bad node or link explains. The links `unjudged`
+    are unknown."""
     computing = [one for one in suspicions if one.measure == COMPUTATION]
     busy = {one.first for one in computing}
     # A node whose cores are busy answers late.
@@ -78,8 +78,8 @@ def findings(
 
 
 def _without_effects_of_latency(suspicions: Sequence[Suspicion], size_bytes: int) -> list[Suspicion]:
-    """Without the bandwidths of which the latency of the same link is the cause: a message passes it several
-    times before it is acknowledged, which is what its time exceeds that of others by."""
+    """Return the suspicions without bandwidths that the latency of the same link causes: a message passes it
+    several times before it is acknowledged, which is the excess of its time over that of others."""
     # To ask whether the receiver is ready, to send, to acknowledge; and TCP waits for acknowledgements before
     # it doubles what it sends at once.
     doublings = max(size_bytes / _FIRST_SEGMENTS_BYTES, 1.0)
@@ -96,10 +96,12 @@ def _without_effects_of_latency(suspicions: Sequence[Suspicion], size_bytes: int
 def _nodes_by_links(
     suspicions: Sequence[Suspicion], judged: np.ndarray, hosts: Sequence[str], size_bytes: int
 ) -> tuple[list[Finding], set[Link]]:
-    """The nodes to which most of their links in one direction are slow, and the links that this explains.
+    """Return the nodes to which most of their links in one direction are slow, and the links that this
+    explains.
 
-    Only nodes of the smallest set that explains all slow links: a node that is slow only with slow ones is
-    not one itself. Slow links between parts of the nodes in which they are fast are explained by no node.
+    Only nodes of the smallest set that explains all slow links are returned: a node that is slow only with
+    slow ones is not slow itself. Slow links between parts of the nodes in which they are fast are explained
+    by no node.
     """
     found: list[Finding] = []
     explained: set[Link] = set()
@@ -126,7 +128,8 @@ def _nodes_by_links(
 
 
 def _between_parts(links: Collection[Link], judged: np.ndarray) -> np.ndarray:
-    """(N, N) the links between parts of the nodes, of two or more each, that only slow links connect."""
+    """Return a boolean array (N, N), true for links between parts of the nodes, of two or more each, that
+    only slow links connect."""
     is_good = judged | judged.T
     for one, other in links:
         is_good[one, other] = is_good[other, one] = False
@@ -137,13 +140,13 @@ def _between_parts(links: Collection[Link], judged: np.ndarray) -> np.ndarray:
 
 
 def _guilty(links: Collection[Link], judged: np.ndarray, casts: Sequence[Collection[int]] | None) -> set[int]:
-    """The nodes that are in every best explanation of these slow links.
+    """Return the nodes that are in every best explanation of these slow links.
 
-    The best explanation has the fewest nodes and contradictions together, and then the fewest directions.
-    What contradicts is a link of these nodes that is not slow in a direction in which others are, and a node
-    that is slow in a direction but not in its outcast or incast, if `casts` has the nodes that are. If
-    several are as good, which nodes are at fault is not known, except for those in all of them. Among too
-    many nodes to search all sets, see `_slowest_by_share`.
+    The best explanation has the smallest sum of nodes and contradictions, and then the fewest directions. A
+    contradiction is a link of these nodes that is not slow in a direction in which others are, or a node that
+    is slow in a direction but not in its outcast or incast, if `casts` has the nodes that are. If several are
+    as good, which nodes are at fault is not known, except for those in all of them. Among too many nodes to
+    search all sets, see `_slowest_by_share`.
     """
     guilty: set[int] = set()
     for group in connected(links):
@@ -163,8 +166,8 @@ def _guilty(links: Collection[Link], judged: np.ndarray, casts: Sequence[Collect
 
 
 def _slowest_by_share(links: Collection[Link], judged: np.ndarray) -> set[int]:
-    """Again and again the node of whose links in one direction, with nodes that are not among them yet, the
-    largest share is slow, while that is most of them."""
+    """Return nodes at fault, found one at a time: the node with the largest share of slow links in one
+    direction, with nodes that are not yet at fault, as long as most of them are slow."""
     slow = np.zeros(judged.shape, dtype=bool)
     slow[tuple(np.array(list(links)).T)] = True
     slow &= judged
@@ -180,7 +183,8 @@ def _slowest_by_share(links: Collection[Link], judged: np.ndarray) -> set[int]:
 
 
 def _always_slow(links: Collection[Link], judged: np.ndarray) -> list[frozenset[int]]:
-    """The nodes all of whose links are slow: those that they begin, those that end there, and either."""
+    """Return the nodes all of whose links are slow: those that begin there, those that end there, and
+    either."""
     slow = np.zeros(judged.shape, dtype=bool)
     slow[tuple(np.array(list(links)).T)] = True
     sets = [
@@ -196,7 +200,8 @@ def _cost(
     judged: np.ndarray,
     casts: Sequence[Collection[int]] | None,
 ) -> tuple[int, int]:
-    """The number of nodes and of what contradicts them, and the number of directions."""
+    """Return the number of nodes plus weighted contradictions, and the number of directions plus unexplained
+    links."""
     ends = {(end, link[end]) for link in links for end in (0, 1) if not set(link) <= set(cover)}
     ends = {(end, node) for end, node in ends if node in cover}
     explained = {link for link in links if (0, link[0]) in ends or (1, link[1]) in ends}
@@ -211,8 +216,8 @@ def _cost(
 def _slow_links(
     node: int, end: int, links: Collection[Link], guilty: Collection[int], judged: np.ndarray
 ) -> list[Link]:
-    """The slow links of `node` that begin (`end` 0) or end there, if they are most of those with nodes that
-    are not at fault, and several."""
+    """Return the slow links of `node` that begin (`end` 0) or end there, if they are most of those with nodes
+    that are not at fault, and several."""
     own = [link for link in links if link[end] == node]
     all_others = np.flatnonzero(judged[node] if end == 0 else judged[:, node]).tolist()
     others = [other for other in all_others if other not in guilty] or all_others
@@ -235,15 +240,15 @@ def _slow_node(
 
 
 def _in_units(measure: str, value: float, expected: float, size_bytes: int) -> tuple[float, float]:
-    """Times of messages as bandwidth."""
+    """Return the value and its expected value, with times of messages as bandwidth."""
     if measure in _IN_BYTES_PER_S:
         return size_bytes / value, size_bytes / expected
     return value, expected
 
 
 def _links(links: Sequence[Suspicion], hosts: Sequence[str], size_bytes: int) -> list[Finding]:
-    """The first measure of each link and direction. The other direction of a slow link is named if it is slow
-    by the same measure that has a direction."""
+    """Return the findings for the first measure of each link and direction. The other direction of a slow
+    link is named if it is slow by the same measure that has a direction."""
     chosen: dict[Link, Suspicion] = {}
     for one in sorted(links, key=lambda one: _LINK_MEASURES.index(one.measure)):
         back = chosen.get((one.second, one.first))
@@ -282,7 +287,7 @@ def _computation(one: Suspicion, measured: Measured, hosts: Sequence[str]) -> Fi
 
 
 def _cast(one: Suspicion, hosts: Sequence[str], size_bytes: int) -> Finding:
-    """Of all messages of the incast or outcast together."""
+    """Return a finding for all messages of an incast or outcast together."""
     cause = {
         INCAST: "each link alone is as fast as others: look at buffers and flow control of its switch port",
         OUTCAST: "each link alone is as fast as others: look at its adapter and the CPU that serves it",

@@ -1,4 +1,6 @@
-"""What changed between two sets of launches: ratios with intervals, and which of them are significant."""
+"""Compute what changed between two sets of launches: ratios with intervals, and which of them are
+significant.
+"""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +20,18 @@ _MAX_LAUNCHES = 1000
 
 
 def value(launch_s: np.ndarray, statistic: Statistic = MEDIAN) -> float:
-    """Compute what a launch counts with: the mean of its times, or their median; a single time is both."""
+    """Compute the value that represents a launch: the mean of its times, or their median; for a single time,
+    that time.
+    """
     return float(launch_s.mean() if statistic == MEAN else np.median(launch_s))
 
 
 def p_values(before_s: np.ndarray, after_s: np.ndarray) -> np.ndarray:
-    """(K,) two-sided p-values of the Mann-Whitney U test on medians of launches, (K, A) and (K, B) seconds.
+    """Compute (K,) two-sided p-values of the Mann-Whitney U test on medians of launches, (K, A) and (K, B)
+    seconds.
 
-    Exact where a point has no ties, which is the rule for times; with ties the normal approximation.
+    They are exact where a point has no ties, as is usual for times; with ties they use the normal
+    approximation.
     """
     from scipy import stats  # late, as commands that compare nothing import this module
 
@@ -38,8 +44,9 @@ def p_values(before_s: np.ndarray, after_s: np.ndarray) -> np.ndarray:
 
 
 def adjusted(p: np.ndarray) -> np.ndarray:
-    """(K,) p-values adjusted for K points by Benjamini and Hochberg (1995): those at most q contain at most
-    the share q of false discoveries."""
+    """Adjust (K,) p-values for K points by Benjamini and Hochberg (1995): of the points with an adjusted
+    value of at most q, at most the share q are false discoveries.
+    """
     from scipy import stats
 
     return stats.false_discovery_control(p) if len(p) else p
@@ -49,9 +56,10 @@ def tested(
     pairs: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
     statistics: Sequence[Statistic] | None = None,
 ) -> list[tuple[float, float] | None]:
-    """The p-value of each pair of sets of launches, and the adjusted one; None if one of the sets has fewer
-    than `MIN_LAUNCHES`, which does not count as a point. `statistics` has what launches of each pair count
-    with, by default their medians."""
+    """Return the p-value of each pair of sets of launches, and the adjusted one; None if one of the sets has
+    fewer than `MIN_LAUNCHES`, which does not count as a point. `statistics` gives the statistic of the
+    launches of each pair, by default their medians.
+    """
     statistics = statistics or [MEDIAN] * len(pairs)
     by_count: dict[tuple[int, int], list[int]] = {}
     for number, (before, after) in enumerate(pairs):
@@ -69,17 +77,19 @@ def tested(
 
 
 def smallest_p(before: int, after: int) -> float:
-    """The p-value of `before` against `after` launches that do not overlap."""
+    """Return the p-value of `before` against `after` launches that do not overlap."""
     return min(2 / math.comb(before + after, before), 1.0)
 
 
 def launches_for(points: int, level: float) -> int:
-    """Launches on each side with which a change of one among `points` can be significant at `level`."""
+    """Return the number of launches on each side with which a change of one among `points` can be significant
+    at `level`.
+    """
     return next(n for n in range(MIN_LAUNCHES, _MAX_LAUNCHES) if smallest_p(n, n) * points <= level)
 
 
 def fewest_changes(before: int, after: int, points: int, level: float) -> int:
-    """How many of `points` must have changed for any of them to be significant at `level`."""
+    """Return how many of `points` must have changed for any of them to be significant at `level`."""
     return max(math.ceil(smallest_p(before, after) * points / level - 1e-9), 1)
 
 
@@ -89,15 +99,15 @@ def ratio(
     random: np.random.Generator,
     statistic: Statistic = MEDIAN,
 ) -> Estimate:
-    """The median over launches of `after` over that of `before`, with an interval of 95 %.
+    """Estimate the median over launches of `after` over that of `before`, with an interval of 95 %.
 
-    Hierarchical bootstrap: launches are drawn with replacement, and the iterations of each. With one launch
-    on a side it leaves out how launches differ.
+    The interval is that of a hierarchical bootstrap: launches are drawn with replacement, and the iterations
+    of each. With one launch on a side it does not include the variation between launches.
 
     Parameters
     ----------
     before, after : for every launch its times, (I,) seconds with I >= 1; the median of each is above 0.
-    statistic : what a launch counts with.
+    statistic : the statistic of each launch.
     """
     numerator, denominator = (_medians(side, random, statistic) for side in (after, before))
     # A coarse clock may show 0 for single iterations, and so for the median of a resample.
@@ -109,12 +119,12 @@ def ratio(
 
 
 def median_of_launches(launches: Sequence[np.ndarray], statistic: Statistic = MEDIAN) -> float:
-    """Seconds: the median over launches of what each counts with."""
+    """Return the seconds of the median over launches of the statistic of each."""
     return float(np.median([value(one, statistic) for one in launches]))
 
 
 def _medians(launches: Sequence[np.ndarray], random: np.random.Generator, statistic: Statistic) -> np.ndarray:
-    """(R,) medians over resampled launches of what their resampled iterations count with."""
+    """Return (R,) medians over resampled launches of the statistic of their resampled iterations."""
     over_iterations = np.mean if statistic == MEAN else np.median
     of_launches = np.array([
         over_iterations(one[random.integers(len(one), size=(_MEDIANS_PER_LAUNCH, len(one)))], axis=1)

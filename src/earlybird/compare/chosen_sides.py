@@ -11,7 +11,7 @@ from earlybird.data.run import Run
 
 
 def one_side(sources: Sequence[Path], mpis: Sequence[str]) -> Side:
-    """Return the side of which the operations are compared with each other."""
+    """Return the side whose operations are compared with each other."""
     if len(sources) > 1 or len(mpis) > 1:
         raise InputError(
             "--guidelines compares the operations of one RUN and one MPI with each other; give one run, and "
@@ -21,7 +21,9 @@ def one_side(sources: Sequence[Path], mpis: Sequence[str]) -> Side:
 
 
 def sides_with_baseline(path: Path, sources: Sequence[Path], mpis: Sequence[str]) -> list[tuple[Side, Side]]:
-    """Return the baseline and each run; of a run of several MPIs, the baseline's."""
+    """Return the baseline paired with each run; for a run of several MPIs, the MPI of the baseline is
+    compared.
+    """
     if len(mpis) > 1:
         raise InputError(f"--mpi is given {len(mpis)} times with --baseline; give it once at most")
     before = side_of_baseline(load_baseline(path))

@@ -34,19 +34,19 @@ class Form:
 
     @property
     def is_published(self) -> bool:
-        """Whether it is a published regression, and none of those that predictions use."""
+        """True for a published regression that predictions do not use."""
         return _is_published(self.values)
 
     @property
     def name(self) -> str:
-        """`alpha-beta (linear), fitted to all sizes`."""
+        """The name of the form and its fit, such as `alpha-beta (linear), fitted to all sizes`."""
         name, fitted_to = str(self.values.get("form", "")), self.values.get("fitted_to")
         tree = f" ({self.tree})" if self.tree else ""
         return name + tree + (f", fitted to {fitted_to}" if fitted_to else "")
 
     @property
     def criterion(self) -> str:
-        """AICc; `too few points` for those of a comparison that have none."""
+        """The AICc; `too few points` for forms of a comparison that have none."""
         aicc = self.number("aicc")
         if aicc is not None:
             return f"{aicc:.1f}"
@@ -93,7 +93,9 @@ def _is_published(values: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class FormComparison:
-    """How often the forms per hop err less than published regressions `where`, and their median error."""
+    """The number of cases in which the forms per hop err less than published regressions `where`, and their
+    median error.
+    """
 
     where: str
     wins: int

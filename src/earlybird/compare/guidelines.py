@@ -49,7 +49,7 @@ def _same(size_bytes: int, ranks: int) -> int:
 
 
 def _whole(size_bytes: int, ranks: int) -> int:
-    """The buffer that consists of a block for each rank."""
+    """Return the bytes of the buffer that consists of a block for each rank."""
     return size_bytes * ranks
 
 
@@ -58,7 +58,7 @@ def _some(size_bytes: int, ranks: int) -> int:
 
 
 def _share(size_bytes: int, ranks: int) -> int:
-    """The block of each rank in a buffer, rounded up."""
+    """Return the bytes of the block of each rank in a buffer, rounded up."""
     return -(-size_bytes // ranks)
 
 
@@ -88,8 +88,9 @@ Launches = Sequence[np.ndarray]  # for every launch its times, (I,) seconds
 
 
 class Place(NamedTuple):
-    """The ranks of an operation: only times of the same ones are compared. `map_by` has the parameters of
-    another benchmark, such as `unknown, procsync window`."""
+    """The ranks of an operation: only times of the same ranks are compared. `map_by` has the parameters of
+    another benchmark, such as `unknown, procsync window`.
+    """
 
     ranks: int
     layout: str
@@ -98,15 +99,16 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Times:
-    """What was measured of one operation at one size: launches by algorithm, and the datatype of a
-    reduction."""
+    """The measurements of one operation at one size: launches by algorithm, and the datatype of a
+    reduction.
+    """
 
     by_method: Mapping[str, Launches]
     datatype: str | None
 
     @property
     def launches(self) -> Launches:
-        """Of the MPI's own choice."""
+        """The launches of the MPI's own choice."""
         return self.by_method[DEFAULT]
 
 
@@ -116,7 +118,7 @@ Measured = Mapping[Place, Mapping[str, Mapping[int, Times]]]
 
 @dataclass(frozen=True)
 class Claim:
-    """`operation` should take at most the time of `replacement`, whose launches are `bound`."""
+    """A claim that `operation` takes at most the time of `replacement`, whose launches are `bound`."""
 
     kind: Kind
     place: Place
@@ -128,7 +130,7 @@ class Claim:
 
 
 def check_guidelines(side: Side, *, level: float, min_effect: float, seed: int = 1) -> GuidelineChecks:
-    """Every guideline that the collectives of `side` allow to check, by the MPI's own choice of algorithms.
+    """Check every guideline for which `side` has the collectives, by the MPI's own choice of algorithms.
 
     A guideline is violated if the medians of launches of the operation and of its replacement differ
     significantly (Mann-Whitney U, adjusted for the number of checks by Benjamini and Hochberg, at most
@@ -163,7 +165,7 @@ def check_guidelines(side: Side, *, level: float, min_effect: float, seed: int =
 
 
 def outcome(estimate: Estimate, adjusted_p: float | None, level: float, min_effect: float) -> Outcome:
-    """Of a ratio of an operation over its replacement."""
+    """Return the outcome of a ratio of an operation over its replacement."""
     if adjusted_p is None:
         return UNDECIDED
     if adjusted_p <= level and estimate.value > 1 + min_effect and estimate.low > 1:
@@ -172,7 +174,7 @@ def outcome(estimate: Estimate, adjusted_p: float | None, level: float, min_effe
 
 
 def measured_collectives(side: Side) -> Measured:
-    """The completion times of collectives that the MPI was free to choose the algorithm of."""
+    """Return the completion times of collectives whose algorithm the MPI was free to choose."""
     found: dict[Place, dict[str, dict[int, tuple[dict[str, Launches], Any]]]] = {}
     for (kernel, quantity, method, items), launches in side.times_s.items():
         config = Parameters(kernel, dict(items))
@@ -203,12 +205,12 @@ def measured_collectives(side: Side) -> Measured:
 
 
 def _has_zero(launches: Launches) -> bool:
-    """Whether the clock was too coarse for a ratio."""
+    """Return whether the clock was too coarse for a ratio."""
     return any(np.median(one) <= 0 for one in launches)
 
 
 def claims_of(measured: Measured) -> Iterator[Claim]:
-    """Every guideline at every size at which what it needs was measured."""
+    """Yield every guideline at every size at which the operations that it needs were measured."""
     for place, operations in measured.items():
         for operation, parts in COMPOSITIONS:
             for size, times in operations.get(operation, {}).items():
@@ -220,7 +222,7 @@ def claims_of(measured: Measured) -> Iterator[Claim]:
 
 
 def _steps(sizes: Mapping[int, Times]) -> list[tuple[tuple[int, Times], tuple[int, Times]]]:
-    """Each size and the next one; not from 0 bytes, at which a call may return at once."""
+    """Return each size and the next one, without 0 bytes, at which a call may return at once."""
     return list(pairwise((size, times) for size, times in sizes.items() if size))
 
 
@@ -232,7 +234,9 @@ def _composition(
     times: Times,
     parts: Sequence[tuple[str, _Bytes]],
 ) -> Iterator[Claim]:
-    """Sizes that were not measured are replaced by the next larger one: it contains the data."""
+    """Yield the claims of a composition. Sizes that were not measured are replaced by the next larger one: it
+    contains the data.
+    """
     replacement: list[Replacement] = []
     bound: list[Launches] = []
     for part, bytes_of in parts:
@@ -253,8 +257,9 @@ def _measured_size(
 def _sizes(
     place: Place, operation: str, small: tuple[int, Times], large: tuple[int, Times]
 ) -> Iterator[Claim]:
-    """The smaller message takes at most as long as the larger one, which takes at most as long as its
-    parts."""
+    """Yield the claims that the smaller message takes at most as long as the larger one, and the larger one
+    at most as long as its parts.
+    """
     (size, times), (larger, times_of_larger) = small, large
     one = (Replacement(operation, larger),)
     yield Claim(MONOTONY, place, operation, size, times, one, times_of_larger.launches)
@@ -266,7 +271,9 @@ def _sizes(
 
 
 def _sums(parts: Sequence[Launches]) -> Launches:
-    """Launch by launch the sum of one call of each part: as many launches, and calls in each, as all have."""
+    """Return, launch by launch, the sum of one call of each part: as many launches, and calls in each, as all
+    parts have.
+    """
     sums: list[np.ndarray] = []
     for launches in zip(*parts, strict=False):
         shortest = min(map(len, launches))
@@ -286,8 +293,9 @@ def _check(claim: Claim, estimate: Estimate, p: tuple[float, float] | None, foun
 
 
 def remedy(claim: Claim, bound_s: float) -> str:
-    """What to do about a violation: use the MPI's algorithm that was measured to be faster than the
-    replacement, or the replacement."""
+    """Return the remedy for a violation: the MPI's algorithm that was measured to be faster than the
+    replacement, or the replacement.
+    """
     medians = {
         method: changes.median_of_launches(launches)
         for method, launches in claim.times.by_method.items()
@@ -311,13 +319,15 @@ def remedy(claim: Claim, bound_s: float) -> str:
 
 
 def _can_be_forced(method: str) -> bool:
-    """Whether the MPI takes it for the same call: a persistent operation is another one."""
+    """Return whether the MPI can be set to use `method` for the same call: a persistent operation is another
+    one.
+    """
     parsed = parse_method(method)
     return parsed.is_forced and not parsed.is_persistent
 
 
 def _unchecked(measured: Measured) -> Iterator[str]:
-    """Guidelines for which an operation was not measured."""
+    """Yield the guidelines for which an operation was not measured."""
     held = _held(measured)
     for operation, parts in COMPOSITIONS:
         names = [name for name, _ in parts]
@@ -334,7 +344,9 @@ def _rule(operation: str, parts: Sequence[str]) -> str:
 
 
 def _unchecked_sizes(measured: Measured) -> Iterator[UncheckedSizes]:
-    """Sizes of which `claims_of` has no claim, although the operations of the guideline were measured."""
+    """Yield the sizes for which `claims_of` has no claim, although the operations of the guideline were
+    measured.
+    """
     held = _held(measured)
     for place, operations in measured.items():
         for operation, parts in COMPOSITIONS:

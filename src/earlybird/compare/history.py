@@ -1,4 +1,4 @@
-"""When points changed over many runs, such as those of every night."""
+"""Find when points changed over many runs, such as those of every night."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ def history(
     min_effect: float = MIN_EFFECT,
     seed: int = 1,
 ) -> History:
-    """Steps and drifts of every point that at least MIN_RUNS of the runs have.
+    """Find the steps and drifts of every point that at least MIN_RUNS of the runs have.
 
     The value of a run is the median over its launches; a change is found in the logarithms of these values,
     see `models.change_points`. `level` is shared by all points, so that a history without a change shows one
@@ -35,11 +35,12 @@ def history(
     Parameters
     ----------
     sides : (start of the run in ISO 8601, its side), in any order.
-    min_effect : as a fraction; smaller changes are left out.
+    min_effect : smallest change that counts, as a fraction; smaller changes are left out.
 
     Raises
     ------
-    InputError for fewer than MIN_RUNS runs, for a start that is no time, and if no point is in enough runs.
+    InputError for fewer than MIN_RUNS runs, for a start that is no time, and if no point was measured in
+    enough runs.
     """
     if len(sides) < MIN_RUNS:
         verb = "is" if len(sides) == 1 else "are"
@@ -84,12 +85,14 @@ def history(
 
 
 def _statistic(sides: Sequence[tuple[str, Side]], key: Key) -> Statistic | None:
-    """The statistic that all runs with a point have of it; a point of means and medians has no history."""
+    """Return the statistic that all runs with a point have of it; a point of means and medians has no
+    history.
+    """
     return common_statistic([side for _, side in sides if key in side.times_s], key)
 
 
 def caveats(sides: Sequence[tuple[str, Side]], found: History) -> list[str]:
-    """What a reader of `found`, the history of `sides`, must know."""
+    """Return the caveats of `found`, the history of `sides`, for its reader."""
     notes = []
     for what in ("MPI", "host"):
         held = list(dict.fromkeys(side.circumstances.get(what, "(none)") for _, side in sides))
@@ -105,7 +108,7 @@ def caveats(sides: Sequence[tuple[str, Side]], found: History) -> list[str]:
 
 
 def _too_few(found: History) -> str:
-    """What `found` cannot show because it has few runs for its points; "" if it can show any step."""
+    """Return what `found` cannot show because it has few runs for its points; "" if it can show any step."""
     runs, points, level = len(found.runs), len(found.series), found.level / len(found.series)
     distance = least_distance(runs, level)
     if distance is None:

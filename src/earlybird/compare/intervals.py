@@ -13,12 +13,13 @@ MEAN_CONFIDENCE = 0.9
 
 
 def over_launches(values: Sequence[np.ndarray], statistic: Statistic = MEDIAN) -> tuple[Estimate, float]:
-    """The median over launches of the median of each launch, its interval, and the coverage of that.
+    """Return the median over launches of the median of each launch, its interval, and the coverage of the
+    interval.
 
     A launch is a random factor that its iterations share, so the interval is that of the medians of the
     launches: their order statistics, up to 10 launches the lowest and the highest. The coverage is the
     probability that it contains the median: 0.75 with 3 launches, 0.94 with 5, 0.97 with 6. With a single
-    launch it is the interval of its iterations, which leaves out how launches differ.
+    launch it is the interval of its iterations, which does not include the variation between launches.
 
     With the statistic MEAN it is the mean over the iterations of all launches and its 90 % interval by
     Student's t, as in Gillis et al. 2023 (Thune et al. 2023, algorithm 2, print the mean of ten iterations

@@ -26,8 +26,9 @@ _SCALES = ("ranks", "process_grid", "cells")
 
 
 def motif_figures(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
-    """Bytes per second that all ranks send, and of the slowest rank of each iteration the time of
-    computation, communication and waiting."""
+    """Return the bytes per second that all ranks send, and the times of computation, communication and
+    waiting of the slowest rank of each iteration: medians over iterations, then over launches.
+    """
     first = samples[0].extra
     time_s = float(over_launches([sample.steady_times_s() for sample in samples], statistic))
     sent_bytes = first.get("sent_bytes", 0)
@@ -45,7 +46,9 @@ def motif_figures(samples: Sequence[Sample], _: Sequence[Sample], statistic: Sta
 
 
 def _split_of_slowest(sample: Sample) -> np.ndarray | None:
-    """(I, 3) parts of the slowest rank's time in every steady iteration; None if the sample has no split."""
+    """Return the (I, 3) parts of the slowest rank's time in every steady iteration; None if the sample has no
+    split.
+    """
     try:
         split_s = np.array(sample.extra.get("split_s"), dtype=float)
     except (TypeError, ValueError):
@@ -60,11 +63,11 @@ def _split_of_slowest(sample: Sample) -> np.ndarray | None:
 def compared_with_best(
     styles: Mapping[str | None, Sequence[Sample]], one: str = EARLYBIRD
 ) -> tuple[str, Ratio] | None:
-    """The best style of a point other than `one`, and its time over that of `one`.
+    """Return the best style of a point other than `one`, and its time over that of `one`.
 
     The best one is the same for all launches: a choice by launch would favour the luckier one. The MPI's own
     partitioned calls are measured in other launches than libearlybird: these two are compared through the
-    reference. None without `one` or without another style that can be compared.
+    reference. Returns None if the point lacks `one` or another style that can be compared.
     """
     measured, reference = styles.get(one, ()), styles.get(FUNNELLED, ())
     ratios = {
@@ -85,7 +88,7 @@ class Scaling:
 
     Attributes
     ----------
-    result : of the method with these ranks; fewest : the same with the fewest ranks.
+    result, fewest : the results of the method with these ranks, and with the fewest ranks.
     """
 
     result: Result
@@ -97,26 +100,31 @@ class Scaling:
 
     @property
     def speed_up(self) -> float | None:
-        """The time of the fewest ranks over that of these; None if a time is 0, as a simulated one may be."""
+        """The time with the fewest ranks over that with these ranks; None if a time is 0, as a simulated one
+        may be.
+        """
         time_s = self.result.time_s.value
         return self.fewest.time_s.value / time_s if time_s > 0 else None
 
     @property
     def efficiency(self) -> float | None:
-        """The speed-up over the ideal one: by the ranks, or 1 if the work grows with the ranks."""
+        """The speed-up divided by the ideal one, which is the ratio of the ranks, or 1 if the work grows with
+        the ranks.
+        """
         time_s, ranks = self.result.time_s.value, self.result.config["ranks"]
         return self.ideal_s(ranks) / time_s if time_s > 0 else None
 
     def ideal_s(self, ranks: int) -> float:
-        """Return the time of the fewest ranks, shared by `ranks` unless the work grows with them."""
+        """Return the time with the fewest ranks, divided among `ranks` unless the work grows with them."""
         time_s = self.fewest.time_s.value
         return time_s if self.is_weak else time_s * self.fewest.config["ranks"] / ranks
 
 
 def scaling(results: Iterable[Result]) -> list[Scaling]:
-    """Every method of the motifs that was measured with several numbers of ranks, in the order of `results`.
+    """Return every method of the motifs that was measured with several numbers of ranks, in the order of
+    `results`.
 
-    The times are of different launches, so that nothing can be paired: the ratios are those of two medians.
+    The times come from different launches and cannot be paired: the ratios are those of two medians.
     """
     alike: dict[tuple[Any, ...], list[Result]] = {}
     for result in results:
@@ -138,12 +146,14 @@ def _key(result: Result) -> tuple[Any, ...]:
 
 
 def mapping_of(config: Mapping[str, Any]) -> str:
-    """How ranks are mapped to cores, from the layout: `node` of `2x1x2_by_node`."""
+    """Return how ranks are mapped to cores, from the layout: `node` for `2x1x2_by_node`."""
     return str(config.get("layout", "")).partition("_by_")[2] or MAPPINGS[0]
 
 
 def cells_text(config: Mapping[str, Any]) -> str:
-    """The cells that stay the same: of all ranks together, or of each with weak scaling."""
+    """Return the number of cells along each axis that stays the same: for all ranks together, or for each
+    rank with weak scaling.
+    """
     cells = [int(number) for number in config["cells"].split("x")]
     if config["scaling"] == "weak":
         ranks = [int(number) for number in config["process_grid"].split("x")]
@@ -173,12 +183,12 @@ class OverBest:
 
     @property
     def is_clearly_slower(self) -> bool:
-        """Whether the whole interval is below."""
+        """True if the whole interval is below 1 / SLOWER."""
         return self.speed_up.high < 1 / SLOWER
 
 
 def over_best(samples: Iterable[Sample], style: str = EARLYBIRD) -> list[OverBest]:
-    """Every point of the motifs that has `style` and another style, in the order of `samples`."""
+    """Return every point of the motifs that has `style` and another style, in the order of `samples`."""
     points: dict[tuple[Any, ...], dict[str | None, list[Sample]]] = {}
     for sample in samples:
         if sample.kernel in MOTIFS:

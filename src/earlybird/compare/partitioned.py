@@ -19,9 +19,9 @@ EARLY_BIRD, DELIVERED = "early_bird_share", "delivered_share"
 def partitioned_metrics(
     samples: Sequence[Sample], singles: Sequence[Sample], statistic: Statistic = MEDIAN
 ) -> dict[str, Any]:
-    """The metrics of the method of `samples`, each with the ends of its interval.
+    """Compute the metrics of the method of `samples`, each with the ends of its interval.
 
-    Overhead and availability compare with a single message of the same round; None without one.
+    Overhead and availability compare with a single message of the same round; they are None if there is none.
     """
     single_of_launch = {single.launch: single for single in singles}
     of_launches: dict[str, list[np.ndarray]] = {}
@@ -39,7 +39,7 @@ def partitioned_metrics(
 
 
 def _of_launch(sample: Sample, single: Sample | None) -> dict[str, np.ndarray]:
-    """(I,) values of every metric, or of the rounds that the single message was measured in too."""
+    """Compute (I,) values of every metric, or of the rounds in which the single message was measured too."""
     moments = PartitionMoments.of(sample)
     ready_s, arrived_s, joined_s = moments.ready_s, moments.arrived_s, moments.joined_s
     found = {

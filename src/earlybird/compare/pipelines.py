@@ -1,4 +1,4 @@
-"""Which delays of pipelines are too short to show a speed-up."""
+"""Find which delays of pipelines are too short to show a speed-up."""
 
 from collections.abc import Iterable
 

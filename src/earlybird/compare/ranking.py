@@ -15,7 +15,7 @@ Speeds = Mapping[str, Estimate]  # speed of every method, in any unit: higher is
 
 @dataclass(frozen=True)
 class Crossover:
-    """A change of the best method with the size. `size_bytes` is interpolated between two measured sizes."""
+    """A change of the best method with the size; `size_bytes` is interpolated between two measured sizes."""
 
     before: str
     after: str
@@ -24,12 +24,12 @@ class Crossover:
 
 
 def is_clearly_faster(speed: Estimate, other: Estimate) -> bool:
-    """Whether `speed` is above `other` by more than MIN_EFFECT and their intervals do not overlap."""
+    """Return whether `speed` is above `other` by more than MIN_EFFECT and their intervals do not overlap."""
     return speed.value > other.value * (1 + MIN_EFFECT) and speed.low > other.high
 
 
 def speeds(point: Mapping[str, Result]) -> dict[str, Estimate]:
-    """The speed of every method of one point: its speed-up if all methods have one, else 1/s.
+    """Return the speed of every method of one point: its speed-up if all methods have one, else 1/s.
 
     Speed-ups are ratios of times of the same round, and differ less between launches than times do.
     """
@@ -44,8 +44,9 @@ def speeds(point: Mapping[str, Result]) -> dict[str, Estimate]:
 
 
 def best_methods(of_sizes: Sequence[Speeds], first: str) -> list[str]:
-    """The best method at each size, "" if none was measured. `first` is the best until another method is
-    clearly faster, and likewise for every method after it."""
+    """Return the best method at each size, "" if none was measured. `first` is the best until another method
+    is clearly faster, and likewise for every method after it.
+    """
     best: list[str] = []
     for at_size in of_sizes:
         previous = best[-1] if best else first
@@ -65,7 +66,7 @@ def best_methods(of_sizes: Sequence[Speeds], first: str) -> list[str]:
 
 
 def crossovers(sizes_bytes: Sequence[int], of_sizes: Sequence[Speeds], first: str) -> list[Crossover]:
-    """Every change of `best_methods`, by ascending size."""
+    """Return every change of `best_methods`, by ascending size."""
     return [
         _crossover(sizes_bytes[: k + 1], of_sizes, before, after)
         for k, (before, after) in enumerate(pairwise(best_methods(of_sizes, first)), start=1)
@@ -74,7 +75,9 @@ def crossovers(sizes_bytes: Sequence[int], of_sizes: Sequence[Speeds], first: st
 
 
 def _crossover(sizes: Sequence[int], of_sizes: Sequence[Speeds], before: str, after: str) -> Crossover:
-    """The crossover between the last two sizes, or earlier if `after` led there by less than MIN_EFFECT."""
+    """Return the crossover between the last two sizes, or earlier if `after` led there by less than
+    MIN_EFFECT.
+    """
     k = len(sizes) - 1
     ratios = [_ratio(at_size, after, before) for at_size in of_sizes[: k + 1]]
     slower = [j for j, ratio in enumerate(ratios) if ratio is not None and ratio <= 1]

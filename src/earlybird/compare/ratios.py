@@ -10,7 +10,7 @@ from earlybird.data.schema import Estimate
 
 @dataclass(frozen=True)
 class Ratio:
-    """The time of one method over that of another, with its interval; `launches` contained both.
+    """The ratio of the time of one method to that of another, with its interval; `launches` contained both.
 
     `coverage` is how often such an interval contains the median, see `intervals.over_launches`.
     """
@@ -33,7 +33,7 @@ class Ratio:
 
 
 def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio | None:
-    """Median over launches of the median ratio of times of one round, `longer` over `shorter`.
+    """Return the median over launches of the median ratio of times of one round, `longer` over `shorter`.
 
     Rounds in the warm-up of either method, and launches without one of the methods, are left out; None if
     nothing is left.
@@ -49,10 +49,12 @@ def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio |
 def chained_ratio(
     longer: Iterable[Sample], common: Iterable[Sample], shorter: Iterable[Sample]
 ) -> Ratio | None:
-    """`longer` over `shorter` if no launch contained both, through a method interleaved with each of them.
+    """Return `longer` over `shorter` if no launch contained both, through a method interleaved with each of
+    them.
 
     The interval reaches from the lower end of one ratio over the upper end of the other to the reverse: it
-    contains the median at least as often as both intervals do at the same time. None if a launch is missing.
+    contains the median at least as often as both intervals do at the same time. Returns None if a launch is
+    missing.
     """
     common = list(common)
     first, second = paired_ratio(longer, common), paired_ratio(shorter, common)

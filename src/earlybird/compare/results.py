@@ -35,7 +35,7 @@ def results(
     fitted_s: Mapping[tuple[Any, ...], float] | None = None,
     statistic: Statistic = MEDIAN,
 ) -> list[Result]:
-    """A result for every method at every point, in the order of `samples`.
+    """Return a result for every method at every point, in the order of `samples`.
 
     The checks of collective algorithms are no times of a method and are left out. `fitted_s` are the times
     that fitted models predict, by `Sample.point`. `statistic` is that of times and figures, see
@@ -51,7 +51,9 @@ def results(
 
 
 def delay_rate(config: Mapping[str, Any]) -> float:
-    """gamma of a pipeline in s/B; if all partitions are computed, that of (9) of Gillis et al. 2023."""
+    """Return gamma of a pipeline in s/B; if all partitions are computed, that of (9) of Gillis et al.
+    2023.
+    """
     if "compute_s_per_byte" not in config:
         return config["gamma_s_per_byte"]
     theta = config["partitions"] // config["threads"]
@@ -71,8 +73,9 @@ def ordered(results: Sequence[Result]) -> list[Result]:
 
 
 def merge_means(results: Sequence[Result]) -> list[Result]:
-    """Return one result for each collective: an import has the mean over ranks as a quantity of its own,
-    which becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
+    """Return one result for each collective: an import has the mean over ranks as a separate quantity, which
+    becomes a figure of the completion, as in measured results. If there is no completion it stays.
+    """
     means_s = {_call(result): result.time_s.value for result in results if result.quantity == MEAN_OVER_RANKS}
     completed = {_call(result) for result in results if result.quantity == COMPLETION}
     return [
@@ -134,8 +137,9 @@ def _figures(
 
 
 def _speed_up(method: str | None, reference: str, point: _Point) -> tuple[Ratio | None, str]:
-    """The time of the reference over that of `method`. If an MPI runs one algorithm per launch, no launch has
-    both; they are then compared through an algorithm of ours, which all launches have."""
+    """Return the time of the reference over that of `method`. If an MPI runs one algorithm per launch, no
+    launch has both; they are then compared through an algorithm of Earlybird, which all launches have.
+    """
     of_reference, samples = point.get(reference, ()), point[method]
     if ratio := paired_ratio(of_reference, samples):
         return ratio, ""
@@ -146,15 +150,16 @@ def _speed_up(method: str | None, reference: str, point: _Point) -> tuple[Ratio 
 
 
 def _bandwidth(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
-    """Bytes per second that all receivers together receive."""
+    """Return the bytes per second that all receivers together receive."""
     config, time_s = samples[0].config, _time_s(samples, statistic)[0].value
     size_bytes = config["competitors"] * config["size_bytes"]
     return {"bandwidth_bytes_per_s": size_bytes / time_s if time_s > 0 else None}
 
 
 def _completion(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
-    """When sends complete and when their messages are received, the median over pairs, and the ratio of the
-    two."""
+    """Return when sends complete and when their messages are received, the median over pairs, and the ratio
+    of the two.
+    """
     of_ranks = rank_times_of_launches(samples, statistic)
     if len(of_ranks) % 2:
         raise Unknown(
@@ -170,8 +175,9 @@ def _completion(samples: Sequence[Sample], _: Sequence[Sample], statistic: Stati
 
 
 def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
-    """The delay of the last partition, and the speed-up by (4) of Gillis et al. 2023 at the bandwidth of a
-    single message; None if that was not measured."""
+    """Return the delay of the last partition, and the speed-up by (4) of Gillis et al. 2023 at the bandwidth
+    of a single message; None if that was not measured.
+    """
     config = samples[0].config
     size_bytes, partitions, threads = config["size_bytes"], config["partitions"], config["threads"]
     gamma, single_s = delay_rate(config), _time_s(singles, statistic)[0].value if singles else 0.0
@@ -186,7 +192,9 @@ def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample], statistic: S
 
 
 def _message_rate(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
-    """Messages per second of all threads until the last one is done, and of each thread over its time."""
+    """Return the messages per second of all threads until the last one is done, and of each thread over its
+    time.
+    """
     threads, window = samples[0].config["threads"], samples[0].config["window"]
     launches = [np.maximum(sample.steady_times_s(), 1e-12) for sample in samples]
     times_s = over_launches(launches, statistic)[0]
@@ -201,7 +209,7 @@ def _message_rate(samples: Sequence[Sample], _: Sequence[Sample], statistic: Sta
 
 
 def _packing(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
-    """Seconds for each byte that is packed or unpacked."""
+    """Return the seconds for each byte that is packed or unpacked."""
     size_bytes = samples[0].config["size_bytes"]
     estimate = _time_s(samples, statistic)[0]
     per_byte = [value_s / size_bytes for value_s in estimate]
@@ -209,8 +217,9 @@ def _packing(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statisti
 
 
 def _collective(samples: Sequence[Sample], _: Sequence[Sample], statistic: Statistic) -> dict[str, Any]:
-    """The mean over ranks, as the OSU benchmarks report it, or the completion if that mean is the time;
-    and when the root is done."""
+    """Return the mean over ranks, as the OSU benchmarks report it, or the completion if that mean is the
+    time; and when the root is done.
+    """
     config = samples[0].config
     if any(sample.rank_times_s is None for sample in samples):
         return {}

@@ -44,17 +44,19 @@ def compare_sides(
     anyway: bool = False,
     seed: int = 1,
 ) -> RunComparison:
-    """Every point that both sides measured, with a verdict.
+    """Compare every point that both sides measured, and give each a verdict.
 
-    Launches count with the median of their iterations; with their mean where the other side has means only.
-    A point is slower or faster if these values differ significantly (Mann-Whitney U, adjusted for the number
-    of points by Benjamini and Hochberg, at most `level`) and by more than `min_effect`, and if the interval
-    of the ratio excludes 1; the same if the interval lies within `min_effect`; otherwise inconclusive.
-    Fewer than `changes.MIN_LAUNCHES` launches on a side do not decide, and are not counted among the points.
+    A launch is represented by the median of its iterations, or by their mean where the other side has means
+    only. A point is slower or faster if these values differ significantly (Mann-Whitney U, adjusted for the
+    number of points by Benjamini and Hochberg, at most `level`) and by more than `min_effect`, and if the
+    interval of the ratio excludes 1; the same if the interval lies within `min_effect`; otherwise
+    inconclusive. Fewer than `changes.MIN_LAUNCHES` launches on a side do not decide, and are not counted
+    among the points.
 
     Parameters
     ----------
-    min_effect : as a fraction, 0.05 for 5 %: a ratio between 1/1.05 and 1.05 is no change.
+    min_effect : smallest change that counts, as a fraction, 0.05 for 5 %: a ratio between 1/1.05 and 1.05 is
+        no change.
     anyway : also compare other hosts, networks and placements.
 
     Raises
@@ -117,7 +119,9 @@ def compare_sides(
 
 
 def verdict(estimate: Estimate, adjusted_p: float | None, level: float, min_effect: float) -> Verdict:
-    """Of a ratio after over before. A change is not called one if its interval includes none."""
+    """Return the verdict on a ratio after over before; a ratio whose interval includes 1 is not called a
+    change.
+    """
     most = 1 + min_effect
     if adjusted_p is not None and adjusted_p <= level:
         if estimate.value > most and estimate.low > 1:
@@ -130,14 +134,16 @@ def verdict(estimate: Estimate, adjusted_p: float | None, level: float, min_effe
 
 
 def _is_positive(key: Key, *sides: Side) -> bool:
-    """Whether ratios exist: a clock may be too coarse for the shortest times."""
+    """Return whether ratios exist: a clock may be too coarse for the shortest times."""
     return all(np.median(launch) > 0 for side in sides for launch in side.times_s[key])
 
 
 def _launches(
     key: Key, statistic: Statistic | None, before: Side, after: Side
 ) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """Return the times of every launch on both sides to take `statistic` of; what they have if it is None."""
+    """Return the times of every launch on both sides from which `statistic` is computed, or all that they
+    have if it is None.
+    """
     if statistic is None:
         return before.times_s[key], after.times_s[key]
     return before.launches_by_statistic(key)[statistic], after.launches_by_statistic(key)[statistic]
@@ -157,8 +163,8 @@ def _change(
 
     Parameters
     ----------
-    rounding : by which share the ratio may be off because values were printed with one digit: the interval
-        contains it, and what it can explain is no change.
+    rounding : share by which the ratio may be off because values were printed with one digit: the interval
+        includes it, and a difference that it can explain is no change.
     """
     point = point_of(key)
     p_value, adjusted_p = p or (None, None)
@@ -206,7 +212,9 @@ def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level:
 
 
 def _statistic_notes(statistics: Mapping[Key, Statistic | None], sides: tuple[Side, Side]) -> list[str]:
-    """Say what is compared where it is not the medians of iterations, and what cannot be."""
+    """Return notes on points that are not compared by the medians of iterations, and on those that cannot be
+    compared.
+    """
     before, after = sides
     converted = [
         statistic

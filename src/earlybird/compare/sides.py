@@ -51,21 +51,21 @@ _OF_ONE_MPI = ("control_variables.", _LIBRARY)
 
 @dataclass(frozen=True)
 class Side:
-    """What was measured, by point.
+    """The measurements of one side of a comparison, by point.
 
     Attributes
     ----------
-    name : how the user calls it.
-    mpi : the flavour, with the settings that distinguish it in its run.
+    name : the name that the user gave.
+    mpi : name of the MPI flavour, with the settings that distinguish it in its run.
     times_s : key -> for every launch its steady iterations, (I,) seconds, or one value, see `statistics`.
-    circumstances : what holds for all launches, as text; several values of one thing are listed.
-    is_baseline : whether it is kept in a baseline, not in a run.
-    launches_asked : how many of each point its run was to have, None if that is not known.
-    resume_options : what continues its run.
-    statistics : key -> what the one value of each launch is, where its iterations are not known; several if
-        launches differ.
+    circumstances : facts that hold for all launches, as text; several values of one fact are listed.
+    is_baseline : true if the side is kept in a baseline, not in a run.
+    launches_asked : number of launches of each point that its run was to have, None if unknown.
+    resume_options : the options that continue its run.
+    statistics : key -> statistic of the one value of each launch, where its iterations are not known; several
+        if launches differ.
     alternatives : key -> other statistics of each launch, (1,) seconds.
-    rounding : key -> by which share the printed values may be off, where they have one digit.
+    rounding : key -> share by which the printed values may be off, where they have one digit.
     """
 
     name: str
@@ -81,18 +81,20 @@ class Side:
 
     @property
     def is_host_unnamed(self) -> bool:
-        """Whether it was imported without the name of its machine."""
+        """True if the side was imported without the name of its machine."""
         found = self.circumstances
         return (found.get("launcher"), found.get("host")) == ("import", UNNAMED_HOST)
 
     @property
     def is_check(self) -> bool:
-        """Whether it is of `earlybird check`, which has no more than two launches."""
+        """True if the side is a run of `earlybird check`, which has no more than two launches."""
         return {kernel for kernel, *_ in self.times_s} == {kernels.CHECK.name}
 
     def launches_by_statistic(self, key: Key) -> dict[Statistic, Sequence[np.ndarray]]:
-        """List the statistics by which a point can be compared, with the times of every launch to take it of:
-        iterations, or one value that already is it. None if launches have several."""
+        """Return the statistics by which a point can be compared, with the times of every launch from which
+        each is computed: iterations, or one value that already is the statistic. The value is None if
+        launches have several.
+        """
         times_s, known = self.times_s[key], self.statistics.get(key)
         if known is None:
             values: dict[Statistic, Sequence[np.ndarray]] = {MEDIAN: times_s, MEAN: times_s}
@@ -101,7 +103,7 @@ class Side:
         return values | dict(self.alternatives.get(key, {}))
 
     def medians(self) -> "Side":
-        """Keep one value per launch of each statistic: single iterations need not be held in memory."""
+        """Reduce each launch to one value of each statistic: single iterations need not be held in memory."""
         times: dict[Key, Sequence[np.ndarray]] = {}
         alternatives = dict(self.alternatives)
         for key, launches in self.times_s.items():
@@ -115,13 +117,14 @@ class Side:
 
 def common_statistic(sides: Sequence[Side], key: Key) -> Statistic | None:
     """Choose the statistic by which all of `sides` can be compared at a point that they have; None if there
-    is none: a mean and a median are no two values of one thing."""
+    is none: a mean and a median cannot be compared.
+    """
     known = [side.launches_by_statistic(key) for side in sides]
     return next((one for one in (MEDIAN, MEAN, SLOWEST_RANK_MEAN) if all(one in of for of in known)), None)
 
 
 def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | None = None) -> Side:
-    """The samples of `run`, of one MPI.
+    """Return the samples of `run`, of one MPI.
 
     Parameters
     ----------
@@ -129,8 +132,8 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
 
     Raises
     ------
-    InputError if the run has several MPIs and none is chosen, or not the one chosen, or if a sample received
-    wrong data.
+    InputError if the run has several MPIs and none is chosen, if it lacks the chosen one, or if a sample
+    received wrong data.
     """
     # By MPI, point and launch. Only the steady times are kept: a run may hold times of hundreds of ranks.
     times: dict[str, dict[Key, dict[str, list[np.ndarray]]]] = {}
@@ -191,7 +194,7 @@ def _launches_asked(run: Run) -> int | None:
 
 
 def mpis_of(run: Run) -> list[str]:
-    """The MPIs of `run`, in the order they were given."""
+    """Return the MPIs of `run`, in the order in which they were given."""
     held = dict.fromkeys(str(sample.config.get("mpi", "")) for sample in run.each_sample())
     given = (run.header.get("settings") or {}).get("mpi")
     first = [name for name in given if name in held] if isinstance(given, list) else []
@@ -257,7 +260,7 @@ def _former_statistic(point: BaselinePoint) -> Statistic:
 
 
 def baseline_of(side: Side, name: str, run: Run) -> Baseline:
-    """Keep what `side` of `run` holds, without single iterations.
+    """Return the baseline of `side` of `run`, without single iterations.
 
     Raises InputError if the launches of a point have several statistics.
     """
@@ -298,11 +301,11 @@ def point_of(key: Key) -> Point:
 
 
 def differences(before: Side, after: Side) -> list[Difference]:
-    """What differs other than times; that which prevents a comparison first.
+    """Return all differences other than times, beginning with those that prevent a comparison.
 
-    The variables of two different MPIs have nothing in common, nor what their libraries say about
-    themselves: these are left out, as are layouts that one side lacks, and what the text of another benchmark
-    does not say.
+    The variables of two different MPIs have nothing in common, nor do the descriptions that their libraries
+    report: these are left out, as are layouts that one side lacks, and facts that the text of another
+    benchmark does not state.
     """
     names = dict.fromkeys([*before.circumstances, *after.circumstances])
     both = before.circumstances.keys() & after.circumstances.keys()
@@ -324,20 +327,21 @@ def differences(before: Side, after: Side) -> list[Difference]:
 
 
 def _absent(name: str) -> str:
-    """Say what it means that a side has nothing of the circumstance `name`: launch records have other
-    variables than those of MPIs only if --env names them."""
+    """Return the text shown for a missing circumstance `name` of a side: launch records have other variables
+    than those of MPIs only if --env names them.
+    """
     kind, _, variable = name.partition(".")
     return "(not recorded)" if kind == "environment" and not RECORDED.match(variable) else ""
 
 
 def _is_unknown(name: str, side: Side) -> bool:
-    """Tell whether `side` was imported from a text that does not say it."""
+    """Return whether `side` was imported from a text that does not state `name`."""
     is_import = side.circumstances.get("launcher") == "import"
     return is_import and name not in side.circumstances and name not in _PREVENTING
 
 
 def _parameters(before: Side, after: Side) -> dict[str, list[str]]:
-    """Find how other benchmarks measured a kernel, if no point of the one side has a value of the other."""
+    """Return how other benchmarks measured a kernel, if no point of the one side has a value of the other."""
     held: list[dict[tuple[str, str], dict[str, None]]] = [{}, {}]
     for values, side in zip(held, (before, after), strict=True):
         for kernel, *_, config in side.times_s:
@@ -351,7 +355,9 @@ def _parameters(before: Side, after: Side) -> dict[str, list[str]]:
 
 
 def _statistics(before: Side, after: Side) -> dict[str, list[str]]:
-    """Find what the values of common points are, if it is not the same on both sides nor can be made so."""
+    """Return the statistics of the values of common points, if they differ between the sides and cannot be
+    made equal.
+    """
     found = {}
     for key in before.times_s:
         if key in after.times_s and common_statistic((before, after), key) is None:
@@ -363,9 +369,10 @@ def _statistics(before: Side, after: Side) -> dict[str, list[str]]:
 
 
 def first_difference(before: Side, after: Side) -> str:
-    """What distinguishes the points of two sides without a common one, for a sentence: the kernel, the
-    quantity, the method, or the first key of the configuration of which points that agree in everything
-    before it have no value in common; sizes come last."""
+    """Return a phrase for what distinguishes the points of two sides without a common point: the kernel, the
+    quantity, the method, or the first key of the configuration that has no value in common among points that
+    agree in everything before it; sizes come last.
+    """
     keys = [[_parts(key) for key in side.times_s] for side in (before, after)]
     of_config = {name for side in keys for parts in side for name in parts} - set(_OF_KEY)
     names = [*_OF_KEY, *sorted(of_config, key=lambda name: (name == "size_bytes", name))]
@@ -396,7 +403,7 @@ def _values(parts: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
 
 
 def more_launches(*sides: Side) -> str:
-    """What adds launches to one side, or to both of a comparison."""
+    """Return the instruction that adds launches to one side, or to both sides of a comparison."""
     actions = [_more_launches(side) for side in sides]
     if len(sides) > 1 and len(set(actions)) == 1:
         return actions[0].format("both")
@@ -451,7 +458,7 @@ def _circumstances(
 
 
 def _mixed_variables(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """List the values of variables that the user has changed between `launches`, of one MPI."""
+    """Return the values of variables that the user has changed between `launches`, of one MPI."""
     records = [
         launch
         for launch in launches
@@ -478,12 +485,12 @@ def _mixed_variables(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _flavour(mpi: str) -> str:
-    """Without settings: the environment of the launches has these."""
+    """Return the MPI flavour without settings, which are part of the environment of the launches."""
     return split_settings(mpi)[0]
 
 
 def _cores(launch: Mapping[str, Any]) -> str:
-    """The CPUs of each rank, after the host if it is another one than that of the rank before."""
+    """Return the CPUs of each rank, after the host if it differs from that of the previous rank."""
     parts: list[str] = []
     host = None
     for place in launch.get("placement") or ():
@@ -495,7 +502,7 @@ def _cores(launch: Mapping[str, Any]) -> str:
 
 
 def _library_lines(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What the MPI library says about itself, by the name before the colon of each line."""
+    """Return the description that the MPI library reports, by the name before the colon of each line."""
     text = str(launches[0].get("library_version", "")) if launches else ""
     lines = [line.partition(":") for line in text.splitlines() if line.strip()]
     return {name.strip(): value.strip() for name, _, value in lines}

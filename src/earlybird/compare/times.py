@@ -16,12 +16,12 @@ EmptyTimes = tuple[np.ndarray, Mapping[str, np.ndarray]]
 
 
 def exchange_samples(samples: Iterable[Sample], *, empty: bool = False) -> list[Sample]:
-    """The launches of the exchange of a run, or of the same exchange with empty messages."""
+    """Return the launches of the exchange of a run, or of the same exchange with empty messages."""
     return [one for one in samples if one.kernel == EXCHANGE.name and ("empty" in one.config) == empty]
 
 
 def measured_times(samples: Iterable[Sample], statistic: Statistic = MEDIAN) -> np.ndarray:
-    """(P,) seconds per rank: the median over steady iterations, then over launches; or their mean.
+    """Return (P,) seconds per rank: the median over steady iterations, then over launches.
 
     `samples` are the launches of one exchange, each with `rank_times_s`. Raises InputError if there is
     none, or if they differ in the number of ranks.
@@ -45,7 +45,8 @@ def measured_times(samples: Iterable[Sample], statistic: Statistic = MEDIAN) -> 
 def compare_times(
     measured_s: np.ndarray, predictions: Mapping[str, Prediction], empty: EmptyTimes | None = None
 ) -> Comparison:
-    """Errors of each model: equation (11) of Thune et al. 2023 and the signed error of the slowest rank.
+    """Compute the errors of each model: equation (11) of Thune et al. 2023 and the signed error of the
+    slowest rank.
 
     error = sum |T_actual - T_model| / sum T_actual; slowest_error = (max predicted - max measured)/max
     measured, below zero if the predicted time is too short. `measured_s` (P,) seconds, as `measured_times`
@@ -74,7 +75,7 @@ def compare_times(
 def _errors(
     measured_s: np.ndarray, predicted_s: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The error (11) and the slowest rank's of each model."""
+    """Return the error (11) and the slowest rank's error of each model."""
     slowest_s = measured_s.max()
     return (
         {

@@ -48,11 +48,11 @@ class MethodVerification:
 
     @property
     def key(self) -> Key:
-        """The key that it shares with the samples of its times."""
+        """The key of the samples with the times of the method."""
         return self.operation, self.method, self.ranks, self.map_by, self.root
 
     def contradiction(self) -> str | None:
-        """A sentence if another tree ran than the requested one."""
+        """Return a sentence if another tree ran than the requested one, else None."""
         if self.verification.verdict != CONTRADICTED:
             return None
         seen = (
@@ -68,11 +68,11 @@ class MethodVerification:
 
 
 def verify(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> dict[Key, MethodVerification]:
-    """Verifications by `MethodVerification.key`; of several for a method, the last conclusive one counts.
+    """Return the verifications by `MethodVerification.key`; the last conclusive one of a method counts.
 
     Parameters
     ----------
-    samples : of any quantity and kernel; only those of quantity `delayed_completion` are used.
+    samples : samples of any quantity and kernel; only those of quantity `delayed_completion` are used.
     launches : launch records, which give the MPI of each sample's `launch`.
     """
     families = {launch.get("id"): family_of(launch) for launch in launches}
@@ -90,8 +90,10 @@ def verify(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> 
 
 
 def with_trees(results: Iterable[Result], verifications: Mapping[Key, MethodVerification]) -> list[Result]:
-    """The results, those of collectives with what is known of the tree of their algorithm: `verification`,
-    `tree_asked`, `tree_seen`, `edges_seen` and `verification_ranks`, the ranks of that observation."""
+    """Return the results, with the tree of the algorithm of each collective, as far as it is known:
+    `verification`, `tree_asked`, `tree_seen`, `edges_seen` and `verification_ranks`, the ranks of that
+    observation.
+    """
     found = list(verifications.values())
     return [
         replace(result, figures={**result.figures, **_tree_figures(result, found)})

@@ -1,9 +1,10 @@
 """Display names of MPI flavours, levels, methods and algorithms, and helpers for sentences."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from earlybird.data.errors import InputError
-from earlybird.data.levels import LEVEL_LABELS, LEVELS
+from earlybird.data.levels import LEVEL_LABELS, LEVELS, UNKNOWN_MAPPING
 from earlybird.data.methods import SEGMENTED
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.units import format_bytes, whole_number
@@ -18,6 +19,10 @@ FLAVOURS = {
 # What `import` also takes: MPIs that are not installed here.
 OTHER_MPIS = (
     "bullxmpi", "craympich", "fujitsu", "hpcx", "hpe", "mpt", "mvapich", "nvidia", "parastation", "spectrum",
+)  # fmt: skip
+_NAMES_IN_SMALL_LETTERS = frozenset(
+    ("libearlybird", "mpiexec", "srun", "neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv",
+     *OTHER_MPIS)
 )  # fmt: skip
 # Methods that send a buffer in partitions, in legend order: display name, and letters for a small cell.
 METHODS = {
@@ -237,14 +242,26 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def percent(fraction: float) -> str:
-    """Return a fraction in percent: 0.1234 -> `12 %`; one decimal below 10 %."""
+    """Return a fraction in percent: 0.1234 -> `12 %`; one decimal below 10 %; never `-0.0 %`."""
     value = 100 * fraction
-    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.1f} %"
+    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:z.1f} %"
 
 
 def signed_percent(fraction: float) -> str:
-    return ("+" if fraction > 0 else "") + percent(fraction)
+    """0.1234 -> `+12 %`; `0.0 %` has no sign."""
+    text = percent(fraction)
+    return text if fraction <= 0 or text == percent(0.0) else f"+{text}"
 
 
 def capital(sentence: str) -> str:
+    """Return the sentence with a capital letter first, unless it begins with a name that has none."""
+    word = re.match(r"\w*", sentence)
+    if word and word.group() in _NAMES_IN_SMALL_LETTERS:
+        return sentence
     return sentence[:1].upper() + sentence[1:]
+
+
+def mapped_by(mapping: str) -> str:
+    """`mapped by node`; nothing of a mapping that is not known, whose further parameters remain."""
+    name, _, parameters = mapping.partition(", ")
+    return parameters if name in ("", UNKNOWN_MAPPING) else f"mapped by {mapping}"

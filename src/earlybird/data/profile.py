@@ -1,7 +1,7 @@
 """Profile: the cost of MPI on a machine in one context, by level and protocol."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypedDict, TypeVar
@@ -35,6 +35,12 @@ from earlybird.data.units import number_or_none
 
 SCHEMA = "earlybird.profile/1"
 Form = TypeVar("Form", PipelineForm, CollectiveForm, PackingForm)
+# How forms in a file are recognised and read.
+_READERS: Mapping[type, tuple[Callable[[Any], bool], Callable[[Any, str], Any]]] = {
+    PipelineForm: (is_pipeline, pipeline_form_from_json),
+    CollectiveForm: (is_collective, collective_form_from_json),
+    PackingForm: (is_packing, packing_form_from_json),
+}
 # Defaults for a profile's context or a launch without these keys: threads per rank, the network, which is
 # recorded only for a virtual cluster, and the user's arguments for srun.
 USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's", "srun": "without arguments"}
@@ -272,25 +278,42 @@ class Profile(Record):
 
     @cached_property
     def pipelines(self) -> list[PipelineForm]:
-        return self._typed(PipelineForm, is_pipeline, pipeline_form_from_json)
+        return self._typed(PipelineForm)
 
     @cached_property
     def collectives(self) -> list[CollectiveForm]:
-        return self._typed(CollectiveForm, is_collective, collective_form_from_json)
+        return self._typed(CollectiveForm)
 
     @cached_property
     def packings(self) -> list[PackingForm]:
-        return self._typed(PackingForm, is_packing, packing_form_from_json)
+        return self._typed(PackingForm)
 
-    def _typed(
-        self, kind: type[Form], is_one: Callable[[Any], bool], from_json: Callable[[Any, str], Form]
-    ) -> list[Form]:
-        where = f"the profile {self.id or '(no id)'}, form"
-        return [
-            form if isinstance(form, kind) else from_json(form, f"{where} {k}")
-            for k, form in enumerate(self.forms)
-            if isinstance(form, kind) or is_one(form)
-        ]
+    def readable(self) -> tuple["Profile", str]:
+        """Return the profile with the forms that have all that this version needs, and a remark on the
+        others, such as those of an old file; "" without any."""
+        kept, problems = [], []
+        for k, form in enumerate(self.forms):
+            try:
+                for kind in _READERS:
+                    self._read(form, k, kind)
+                kept.append(form)
+            except InputError as error:
+                problems.append(str(error))
+        if not problems:
+            return self, ""
+        count = f"{len(problems)} form{'s' * (len(problems) > 1)}"
+        return replace(self, forms=tuple(kept)), f"left out {count}: {problems[0]}, or fit again"
+
+    def _typed(self, kind: type[Form]) -> list[Form]:
+        forms = [self._read(form, k, kind) for k, form in enumerate(self.forms)]
+        return [form for form in forms if form is not None]
+
+    def _read(self, form: Any, k: int, kind: type[Form]) -> Form | None:
+        """Return the k-th form as a record of this kind; None if it is of another one."""
+        if isinstance(form, kind):
+            return form
+        is_one, from_json = _READERS[kind]
+        return from_json(form, f"the profile {self.id or '(no id)'}, form {k}") if is_one(form) else None
 
     def ping_pong(self, level: str) -> tuple[Mapping[str, Any], list[PingPongLine]]:
         """Return the first usable `piecewise_postal` form of a level, and its lines by size; no lines without

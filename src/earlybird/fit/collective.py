@@ -39,14 +39,16 @@ SEED = 20240612
 
 
 def structure_of(family: str, operation: str, algorithm: str) -> str:
-    """The structure of its form: a tree (see `models.trees`), or `empirical` if no tree is known or the
-    messages along it differ."""
+    """Return the structure of the form of an algorithm: a tree (see `models.trees`), or `empirical` if no
+    tree is known or the messages along it differ.
+    """
     tree = tree_of(family, operation, algorithm)
     return tree if tree and (operation in _WHOLE_BUFFER or tree == "linear") else EMPIRICAL
 
 
 def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Judgement]]:
-    """A form for every operation and algorithm with MIN_POINTS points or more, with its errors.
+    """Fit a form for every operation and algorithm with MIN_POINTS points or more, and return each with its
+    errors.
 
     Coefficients are not negative and maximise the likelihood of the medians over launches, with normal or
     Laplace residuals of their logarithms. The search starts with one protocol. It adds elements one at a
@@ -71,16 +73,17 @@ def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Jud
 
 
 def proper_rows(collectives: Collectives, rows: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows of one algorithm to fit. Inside a node, times of ranks that share cores measure the scheduler:
-    such rows are left out if the other rows have two process counts. Between nodes they count: even if all
-    nodes are on one machine, the links may be the limit."""
+    """Return the rows of one algorithm to fit. Inside a node, times of ranks that share cores measure the
+    scheduler: such rows are left out if the other rows have two process counts. Between nodes they count:
+    even if all nodes are on one machine, the links may be the limit.
+    """
     inside = np.array([len(np.unique(node)) == 1 for node, _ in collectives.placements], dtype=bool)
     proper = rows[~(rows.oversubscribed.astype(bool) & inside[rows.placement.to_numpy(dtype=int)])]
     return proper if proper.ranks.nunique() > 1 else rows
 
 
 def warnings(collectives: Collectives) -> list[str]:
-    """Caveats of the forms of collectives, and the reasons why an algorithm has none."""
+    """Return the caveats of the forms of collectives, and the reasons why an algorithm has none."""
     table = collectives.table
     texts = [unmodelled_hint(collectives.left_out)] if collectives.left_out else []
     few: dict[str, list[str]] = {}
@@ -132,7 +135,7 @@ def _have(names: Sequence[str]) -> str:
 
 
 def gamma_r_s_per_byte(reductions: pandas.DataFrame) -> float:
-    """Seconds per byte of a local reduction, the slope over sizes; 0 where it was not measured."""
+    """Return the seconds per byte of a local reduction, the slope over sizes; 0 where it was not measured."""
     if reductions.empty:
         return 0.0
     medians = reductions.groupby(["size_bytes", "launch"]).time_s.median().groupby("size_bytes").median()
@@ -143,14 +146,16 @@ def gamma_r_s_per_byte(reductions: pandas.DataFrame) -> float:
 
 
 class PointReader:
-    """Points from rows of the table. Counts the hops of every placement once."""
+    """A reader of points from rows of the table, which counts the hops of every placement once."""
 
     def __init__(self, collectives: Collectives, structure: str):
         self._placements, self._structure = collectives.placements, structure
         self._hops: dict[tuple[int, int], Any] = {}
 
     def points(self, rows: pandas.DataFrame, column: str = "time_s") -> Points:
-        """Medians over launches of `column` (`time_s` or `mean_s`), without points that do not have it."""
+        """Return the medians over launches of `column` (`time_s` or `mean_s`), without points that have no
+        value in it.
+        """
         medians = rows.groupby(POINT)[column].median().dropna().reset_index()
         hops = [self._count(*key) for key in zip(medians.placement, medians.root, strict=True)]
         return Points(
@@ -171,8 +176,9 @@ class PointReader:
 
 
 def _has_fixed(rows: pandas.DataFrame, alone: set[str]) -> bool:
-    """Whether some point has fewer than two launches that are not `alone`: no draw would vary it, and the
-    interval would not include its variation."""
+    """Return whether some point has fewer than two launches that are not `alone`: no draw would vary it, and
+    the interval would not include its variation.
+    """
     point = [name for name in POINT if name != "placement"]  # its node numbers may differ between launches
     launches = rows[~rows.launch.isin(alone)].groupby(point).launch.nunique()
     return len(launches) < len(rows[point].drop_duplicates()) or launches.min() < 2
@@ -223,8 +229,9 @@ def _form(
 def _measured(
     rows: pandas.DataFrame, collectives: Collectives
 ) -> tuple[tuple[int, int, int, str, float], ...]:
-    """Times of ranks placed in the order in which the machine is filled: with fewer nodes, or shared cores,
-    ranks may have been placed differently."""
+    """Return the times of ranks placed in the order in which the machine is filled: with fewer nodes, or
+    shared cores, ranks may have been placed differently.
+    """
     if not collectives.machine:
         return ()
     shape = "x".join(str(collectives.machine[name]) for name in _SHAPE)
@@ -240,7 +247,7 @@ def _measured(
 
 
 def _same_placement(placement: tuple[np.ndarray, np.ndarray], whole: Layout) -> bool:
-    """Whether ranks share nodes and sockets like the first ranks of `whole`, in any numbering."""
+    """Return whether ranks share nodes and sockets like the first ranks of `whole`, in any numbering."""
     node, socket = placement
     if len(node) > whole.num_ranks:
         return False

@@ -39,8 +39,9 @@ POOR = 0.5
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """Points on which forms are compared: the same rows for the physical form and for the regression, and the
-    mask of these points among all."""
+    """The points on which forms are compared: the same rows for the physical form and for the regression, and
+    the mask of these points among all.
+    """
 
     points: str
     physical: Points
@@ -57,10 +58,10 @@ def compare(
     times: str = COMPLETION,
     whole: Judgement | None = None,
 ) -> list[dict[str, Any]]:
-    """A row for each form and set of points of one algorithm: all sizes together (Insaghi's form 3), the
-    smallest size by each mapping (form 1 or 2), if it has three process counts.
+    """Return a row for each form and set of points of one algorithm: all sizes together (Insaghi's form 3),
+    and the smallest size by each mapping (form 1 or 2), if it has three process counts.
 
-    Every row: "points", "form", "times", "parameters", "aicc" (of the likelihood of T itself, in
+    Every row has the keys "points", "form", "times", "parameters", "aicc" (of the likelihood of T itself, in
     microseconds), "error", "held_out_error" (a process count left out), "held_out_error_sizes",
     "extrapolation_error" (fitted to at most half of the processes), and "far", the prediction of the form at
     FAR times the largest size or number of ranks. An error that the points do not define is absent.
@@ -96,7 +97,7 @@ def compare(
 
 
 def verdict(operation: str, algorithm: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """One sentence, from the rows of `compare`: which form of an algorithm to trust, and why."""
+    """Return one sentence, from the rows of `compare`: which form of an algorithm to trust, and why."""
     cases = list(dict.fromkeys(row["points"] for row in rows))
     if not cases:
         return f"{operation} {algorithm}: too few points to compare forms; measure more --ranks, --sizes"
@@ -109,8 +110,9 @@ def verdict(operation: str, algorithm: str, rows: Sequence[Mapping[str, Any]]) -
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Two forms fitted to the same points, the one with the lower AICc first, and the difference (None if
-    there are too few points for one form); and the form of all sizes, if it is another form."""
+    """Two forms fitted to the same points, the form with the lower AICc first, and the difference (None if
+    there are too few points for one form); and the form of all sizes, if it is another form.
+    """
 
     better: Mapping[str, Any]
     worse: Mapping[str, Any]
@@ -168,18 +170,18 @@ class _Verdict:
         return ", ".join(parts)
 
     def _errs_less_beyond(self) -> bool:
-        """Whether the form with the higher AICc extrapolates clearly better."""
+        """Return whether the form with the higher AICc extrapolates clearly better."""
         errors = [row.get("extrapolation_error") for row in (self.worse, self.better)]
         return None not in errors and errors[0] < 0.8 * errors[1]
 
 
 def cores_per_node(collectives: Collectives) -> int:
-    """The number of ranks at which form 1 of Insaghi has its break."""
+    """Return the number of ranks at which form 1 of Insaghi has its break."""
     return collectives.machine.get("sockets", 1) * collectives.machine.get("cores", 1)
 
 
 def time_column(times: str) -> str:
-    """The column of `collective_samples.COLUMNS` that holds `completion` or `mean over ranks`."""
+    """Return the column of `collective_samples.COLUMNS` with the times `completion` or `mean over ranks`."""
     return _COLUMNS[times]
 
 
@@ -241,7 +243,9 @@ def _of_insaghi(case: _Case, algorithm: str) -> dict[str, Any]:
 
 
 def _far(found: InsaghiFit, points: Grid) -> dict[str, Any] | None:
-    """The prediction of the form far beyond the points, if it grows exponentially."""
+    """Return the prediction of the form far beyond the points, or None unless the form grows
+    exponentially.
+    """
     if found.form != 3 and not found.algorithm.endswith("binomial"):
         return None
     grows = "size_bytes" if found.form == 3 else "ranks"

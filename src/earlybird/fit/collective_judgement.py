@@ -11,7 +11,8 @@ from earlybird.fit.stepwise import errors_left_out, relative_errors
 @dataclass(frozen=True, eq=False)
 class Judgement:
     """A form and its errors: (n,) relative errors of the fit, at process counts and at sizes left out in
-    turn, and above half of the largest process count, for a form fitted below; nan where undefined."""
+    turn, and above half of the largest process count, for a form fitted below; nan where undefined.
+    """
 
     points: Points
     found: Fit
@@ -21,7 +22,9 @@ class Judgement:
     extrapolation_error: np.ndarray
 
     def medians(self, chosen: np.ndarray | None = None) -> dict[str, float]:
-        """The median of each error over the points `chosen`, by name; errors without a value are omitted."""
+        """Return the median of each error over the points `chosen`, by name; errors without a value are
+        omitted.
+        """
         names = ("error", "held_out_error", "held_out_error_sizes", "extrapolation_error")
         errors = {name: getattr(self, name) for name in names}
         errors = {name: error if chosen is None else error[chosen] for name, error in errors.items()}
@@ -33,7 +36,7 @@ class Judgement:
 
 
 def judge(points: Points, structure: str, gamma: float = 0.0) -> Judgement:
-    """Search a form, and a further form without each part that is left out."""
+    """Search a form for all points, and another one without each part that is left out."""
 
     def errors_of(train: np.ndarray, test: np.ndarray) -> np.ndarray:
         left_out = points.only(test)
@@ -55,7 +58,8 @@ def judge(points: Points, structure: str, gamma: float = 0.0) -> Judgement:
 
 
 def extrapolation_split(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Masks of the points to fit, with at most half of the largest process count, and of the points above;
-    None if fewer than two process counts are left to fit."""
+    """Return the masks of the points to fit, with at most half of the largest process count, and of the
+    points above; None if fewer than two process counts are left to fit.
+    """
     small = ranks <= ranks.max() / 2
     return (small, ~small) if len(np.unique(ranks[small])) >= 2 else None

@@ -32,7 +32,7 @@ _SHAPE = re.compile(r"([0-9]+)x([0-9]+)x([0-9]+)")
 
 @dataclass(frozen=True)
 class Collectives:
-    """Times of collectives of one context.
+    """The times of collectives of one context.
 
     Attributes
     ----------
@@ -56,17 +56,19 @@ class Collectives:
 
 
 def is_collective(sample: Sample) -> bool:
-    """Whether these are times of an operation or of a local reduction; samples with delays are not."""
+    """Return whether `sample` has times of an operation or of a local reduction; samples with delays do
+    not.
+    """
     return sample.kernel == COLLECTIVE.name and sample.quantity in (COLLECTIVE.quantity, REDUCE_LOCAL)
 
 
 def without_iterations(sample: Sample) -> Sample:
-    """The sample with its median only: all iterations of hundreds of ranks would fill the memory."""
+    """Return the sample with its median only: all iterations of hundreds of ranks would fill the memory."""
     return replace(sample, times_s=np.array([sample.median_s()]), warmup=0, rounds=None, rank_times_s=None)
 
 
 class CollectiveReader:
-    """Reads samples one by one and keeps the values that a fit needs."""
+    """A reader of samples, one by one, that keeps the values that a fit needs."""
 
     def __init__(self, runs: Iterable[Run]):
         self._launches = {
@@ -79,7 +81,7 @@ class CollectiveReader:
         self._left_out: dict[str, None] = {}
 
     def add(self, run: Run, sample: Sample) -> None:
-        """Raises InputError if the sample does not describe its measurement."""
+        """Add a sample; raise InputError if it does not describe its measurement."""
         if sample.config.get("operation") in UNMODELLED:
             self._left_out[sample.config["operation"]] = None
             return
@@ -124,7 +126,9 @@ class CollectiveReader:
         )
 
     def _place(self, run: Run, sample: Sample, layout: str, map_by: str, ranks: int) -> int:
-        """The number of the observed placement, or of the requested one if the launch did not record it."""
+        """Return the number of the observed placement, or of the requested one if the launch did not record
+        it.
+        """
         if shape := _SHAPE.search(layout):
             for name, count in zip(("nodes", "sockets", "cores"), shape.groups(), strict=True):
                 self._machine[name] = max(self._machine.get(name, 1), int(count))
@@ -146,8 +150,9 @@ class CollectiveReader:
 def placed_ranks(
     observed: Iterable[Mapping[str, Any]], layout: str, map_by: str, ranks: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Node and socket of every rank as the launch observed them, else as its layout requested; None if
-    neither gives them."""
+    """Return the node and socket of every rank as the launch observed them, or else as its layout requested;
+    None if neither gives them.
+    """
     entries = list(observed)
     is_known = all(entry.get(key) is not None for entry in entries for key in ("rank", "node", "socket"))
     if len(entries) == ranks and is_known:

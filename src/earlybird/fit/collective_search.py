@@ -39,7 +39,7 @@ MIN_SHARE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Measured points of one algorithm, (n,) each; times are medians over launches."""
+    """The measured points of one algorithm, (n,) each; times are medians over launches."""
 
     calls: Calls
     time_s: np.ndarray
@@ -56,7 +56,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Structure:
-    """Which coefficients the form has: protocols by message size, and elements other than hops.
+    """The coefficients that the form has: protocols by message size, and elements other than hops.
 
     `gamma_r_s_per_byte` comes from local reductions and is not fitted.
     """
@@ -84,7 +84,9 @@ class Fit:
 
 
 def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
-    """The structure with the lowest AICc, found by adding one element at a time, with its coefficients."""
+    """Return the structure with the lowest AICc, found by adding one element at a time, with its
+    coefficients.
+    """
     terms = len(term_names(structure))
 
     def larger(best: Fit) -> Iterator[Fit]:
@@ -95,7 +97,7 @@ def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
 
 
 def fit(points: Points, structure: Structure, terms: int) -> Fit:
-    """The most likely coefficients of `structure`."""
+    """Return the most likely coefficients of `structure`."""
     columns, bounds = _bounds(points, structure, terms)
     guess = _guess(bounds.features[0], points.time_s)
     fits = []
@@ -111,15 +113,16 @@ def fit(points: Points, structure: Structure, terms: int) -> Fit:
 
 
 def logarithmic_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
-    """AICc for residuals of ln T, converted to the likelihood of T in microseconds by the Jacobian,
+    """Compute the AICc for residuals of ln T, converted to the likelihood of T in microseconds by the
+    Jacobian, - sum ln T in ln L.
     - sum ln T in ln L."""
     residual = np.log(np.maximum(predicted_s, MIN_SHARE * time_s) / time_s)
     return aicc(residual, num_parameters) + 2 * float(np.log(time_s * 1e6).sum())
 
 
 def aicc(residual: np.ndarray, num_parameters: int) -> float:
-    """AICc of normal or Laplace residuals, whichever are more likely; their spread counts as a parameter; inf
-    if AICc is undefined.
+    """Compute the AICc of normal or Laplace residuals, whichever are more likely; their spread counts as a
+    parameter; inf if AICc is undefined.
 
     A disturbed launch leaves outliers. With normal residuals alone they would decide the choice of the
     form. ln L = -n/2 (ln(2 pi s^2) + 1) with s^2 the mean square, or -n (ln(2 b) + 1) with
@@ -138,7 +141,7 @@ def aicc(residual: np.ndarray, num_parameters: int) -> float:
 
 
 def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
-    """Structures with one more element."""
+    """Yield the structures with one more element."""
     sizes = np.unique(points.calls.message_bytes)
     for starts in stepwise.with_another_protocol(structure.min_bytes, sizes):
         yield replace(structure, min_bytes=starts)
@@ -161,8 +164,9 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
 
 
 def _bounds(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], stepwise.MaxOfLines]:
-    """The coefficient of each parameter, and its factors in the three bounds: the path through the tree, the
-    link and the work."""
+    """Return the coefficient of each parameter, and its factors in the three bounds: the path through the
+    tree, the link and the work.
+    """
     calls = points.calls
     protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
     beta = calls.beta_of(structure.shared, structure.burst_bytes)
@@ -230,7 +234,7 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
 def _most_likely(
     bounds: stepwise.MaxOfLines, time_s: np.ndarray, absolute: bool, guess: np.ndarray
 ) -> np.ndarray:
-    """Coefficients of 0 or more that minimise the squares, or the `absolute` values, of
+    """Return the coefficients of 0 or more that minimise the squares, or the `absolute` values, of
     ln(predicted/measured).
 
     The fit begins at `guess` and alternates between the bound that each point waits for and the coefficients.
@@ -263,8 +267,9 @@ def _most_likely(
 
 
 def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
-    """Initial coefficients: those of link and work at the value that the fastest points allow, without
-    exceeding measured times. The path then explains the remaining points."""
+    """Return initial coefficients: those of link and work at the value that the fastest points allow, without
+    exceeding measured times. The path then explains the remaining points.
+    """
     off_path = features[1:].sum(axis=0)
     guess = np.zeros(features.shape[2])
     for column in np.flatnonzero(off_path.any(axis=0)):

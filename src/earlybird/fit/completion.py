@@ -36,17 +36,18 @@ STEP_GAINS = (1, 2)
 
 @dataclass(frozen=True)
 class Waiting:
-    """Whether the sends of one level wait for delivery.
+    """The decision for one level on whether its sends wait for delivery.
 
     Attributes
     ----------
-    size_bytes : (S,) measured, ascending.
+    size_bytes : (S,) measured sizes, ascending.
     share : (S,) share of the delivery after which a send was complete, the lower of late and prompt receiver.
     decided : (S,) bool, constant except for two steps at most.
-    oversubscribed : whether ranks shared cores.
-    buffered_bytes : of a message that are buffered when its send is complete, if it waits for a part; None if
-        no size does.
-    whole_from_bytes : smallest size from which sends wait for the whole delivery nevertheless; None without.
+    oversubscribed : true if ranks shared cores.
+    buffered_bytes : bytes of a message that are buffered when its send is complete, if it waits for a part;
+        None if no size does.
+    whole_from_bytes : smallest size from which sends nevertheless wait for the whole delivery; None if there
+        is none.
     """
 
     size_bytes: np.ndarray
@@ -57,18 +58,20 @@ class Waiting:
     whole_from_bytes: int | None = None
 
     def exceptions_bytes(self) -> list[int]:
-        """Sizes at which the measurement differs from the decision."""
+        """Return the sizes at which the measurement differs from the decision."""
         return [int(size) for size in self.size_bytes[(self.share >= WAITS_SHARE) != self.decided]]
 
     def steps(self) -> list[tuple[int, int]]:
-        """(last size before, first size after) of every step."""
+        """Return (last size before, first size after) for every step."""
         pairs = pairwise(zip(self.size_bytes.tolist(), self.decided, strict=True))
         return [(before, after) for (before, was), (after, now) in pairs if was != now]
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Sizes from min_bytes on that all wait or all do not; `extra` goes to the protocol that begins there."""
+    """A range of sizes from min_bytes on that all wait or all do not; `extra` goes to the protocol that
+    begins there.
+    """
 
     min_bytes: int
     waits: bool
@@ -77,7 +80,7 @@ class _Piece:
 
 
 def find_waiting(completions: pandas.DataFrame) -> dict[str, Waiting]:
-    """Level -> whether its senders wait, from `Observations.completions`.
+    """Return level -> whether its senders wait, from `Observations.completions`.
 
     The share of a point is the median of the shares of its iterations, then over launches: a disturbance of
     an iteration affects both of its times. Samples with more ranks than cores count only if there are no
@@ -92,7 +95,8 @@ def find_waiting(completions: pandas.DataFrame) -> dict[str, Waiting]:
 
 
 def with_senders(level: Level, waiting: Waiting | None, thresholds_bytes: Mapping[str, int]) -> Level:
-    """`level` with measured `sender_waits`; a protocol in which it changes becomes several of the same name.
+    """Return `level` with measured `sender_waits`; a protocol in which it changes becomes several of the same
+    name.
 
     A step lies between two measured sizes. It is placed at the beginning of a protocol between them, else at
     a threshold that the library reports, else at the size after it. Protocols outside the measured sizes do
@@ -113,7 +117,7 @@ def with_senders(level: Level, waiting: Waiting | None, thresholds_bytes: Mappin
 def warnings(
     levels: Iterable[Level], found: Mapping[str, Waiting], launch: LaunchOptions = ANYWHERE
 ) -> list[str]:
-    """Caveats of the `sender_waits` of fitted levels, which were measured with `launch`."""
+    """Return the caveats of the `sender_waits` of fitted levels, which were measured with `launch`."""
     command = measure_command(COMPLETION.name, {}, launch)
     texts = []
     for level in levels:
@@ -170,15 +174,15 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
 
 
 def _completes_alone(shares: pandas.DataFrame, from_bytes: int) -> bool:
-    """Whether a send of this size or more was complete long before a late receiver had its message."""
+    """Return whether a send of this size or more was complete long before a late receiver had its message."""
     late = shares.reindex(columns=["late"])["late"]
     return bool((late[late.index >= from_bytes] < WAITS_SHARE).any())
 
 
 def _buffered(rows: pandas.DataFrame) -> tuple[int | None, int | None]:
-    """`Waiting.buffered_bytes` and `whole_from_bytes`, from the sends of data with a prompt receiver; the
-    first is None if the share of the delivery that they wait for, such as a copy, is rather the same for all
-    other sizes."""
+    """Return `Waiting.buffered_bytes` and `whole_from_bytes`, from the sends of data with a prompt receiver;
+    the first is None if a constant share of the delivery, such as a copy, explains the other sizes better.
+    """
     prompt = rows[(rows.receiver == "prompt") & (rows.size_bytes > 0)]
     shares = prompt.groupby("size_bytes").share.median()
     size_bytes, share = shares.index.to_numpy(dtype=float), shares.to_numpy()
@@ -210,9 +214,11 @@ def _buffered(rows: pandas.DataFrame) -> tuple[int | None, int | None]:
 
 
 def _with_few_steps(share: np.ndarray) -> np.ndarray:
-    """(S,) bool, the division that the fewest measured sizes contradict; among equals the nearest to `share`.
+    """Return (S,) bool, the division that the fewest measured sizes contradict; among equals the nearest to
+    `share`.
 
-    An exhaustive search with steps in either direction; each further step must correct `STEP_GAINS` sizes.
+    The search is exhaustive, with steps in either direction; each further step must correct `STEP_GAINS`
+    sizes.
     """
     measured = share >= WAITS_SHARE
     best = _nearest(0, measured, share)
@@ -267,7 +273,7 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
 
 
 def _divided(protocol: Protocol, end: float, pieces: list[_Piece], waiting: Waiting) -> list[Protocol]:
-    """`protocol`, which ends before `end` bytes, divided at the pieces that begin inside it."""
+    """Divide `protocol`, which ends before `end` bytes, at the pieces that begin inside it."""
     last_bytes = max(waiting.size_bytes[-1], waiting.whole_from_bytes or 0)
     starts = [protocol.min_bytes, *(p.min_bytes for p in pieces if protocol.min_bytes < p.min_bytes < end)]
     parts = []

@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 def config_value(
     run: Run, sample: Sample, key: str, convert: Callable[[Any], Value], default: Value | None = None
 ) -> Value:
-    """`key` of the config of a sample of `run`, or `default`.
+    """Return the value of `key` in the config of a sample of `run`, or `default`.
 
     Raises InputError where it is missing without a default, and where `convert`, such as int, refuses it.
     """

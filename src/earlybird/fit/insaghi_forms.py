@@ -29,14 +29,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Regression:
-    """One of Insaghi's fits.
+    """A regression of Insaghi's paper.
 
     Attributes
     ----------
     form : 1 (one size, nodes filled in turn), 2 (one size, ranks dealt to nodes) or 3 (sizes and ranks).
     response : the response variable: "T", "ln T" or "log2 T", T in microseconds.
-    r_squared : as in the paper: without an intercept relative to 0; `r_squared_centred` is relative to the
-        mean.
+    r_squared : coefficient of determination as in the paper: without an intercept relative to 0;
+        `r_squared_centred` is relative to the mean.
     """
 
     operation: str
@@ -51,7 +51,7 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Points to regress on, (n,) each; times in microseconds."""
+    """The points to regress on, (n,) each; times in microseconds."""
 
     ranks: np.ndarray
     size_bytes: np.ndarray
@@ -66,7 +66,7 @@ class Grid:
 
 
 def grid(rows: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> Grid:
-    """Medians over launches of `column`; `break_ranks` are the cores of a node."""
+    """Return the medians over launches of `column`; `break_ranks` are the cores of a node."""
     medians = rows.groupby(POINT)[column].median().dropna().reset_index()
     names = ("ranks", "size_bytes", "method", "map_by")
     arrays = {name: medians[name].to_numpy() for name in names}
@@ -74,12 +74,14 @@ def grid(rows: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> Gr
 
 
 def is_logarithmic(form: int, algorithm: str) -> bool:
-    """Forms 1 and 2 use the logarithm of times for binomial algorithms, form 3 for all."""
+    """Return whether the form uses the logarithm of times: forms 1 and 2 for binomial algorithms, form 3 for
+    all.
+    """
     return form == 3 or algorithm.endswith("binomial")
 
 
 def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
-    """The columns of a form, by the names that R prints."""
+    """Return the columns of a form, by the names that R prints."""
     ranks = points.ranks.astype(float)
     if form == 3:
         columns = {}
@@ -106,7 +108,9 @@ def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
 
 
 def _independent(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Without columns that are 0 or linearly dependent on earlier ones, which R also leaves out."""
+    """Return the columns without those that are 0 or linearly dependent on earlier ones, which R also leaves
+    out.
+    """
     kept: dict[str, np.ndarray] = {}
     for name, column in columns.items():
         scale = float(np.abs(column).max(initial=0.0))
@@ -148,8 +152,9 @@ class InsaghiFit:
 
 
 def fit_insaghi_form(points: Grid, form: int, algorithm: str) -> InsaghiFit:
-    """Least squares as in the paper, or least absolute residuals if they are more likely, as for the
-    physical forms. AICc uses the likelihood of T itself; for logarithms it includes the Jacobian."""
+    """Fit by least squares as in the paper, or by least absolute residuals if they are more likely, as for
+    the physical forms. AICc uses the likelihood of T itself; for logarithms it includes the Jacobian.
+    """
     columns = _independent(design(points, form, algorithm))
     y, x = response(points, form, algorithm), np.array(list(columns.values())).T
     scale = np.abs(x).max(axis=0)
@@ -165,7 +170,7 @@ def fit_insaghi_form(points: Grid, form: int, algorithm: str) -> InsaghiFit:
 
 
 def _least_absolute(x: np.ndarray, y: np.ndarray, begin: np.ndarray) -> np.ndarray:
-    """Iteratively reweighted least squares, with weights of one over the previous residuals."""
+    """Fit by iteratively reweighted least squares, with weights of one over the previous residuals."""
     found = begin
     # Limit the weights: residuals of 0 would fix the line.
     near = max(NEAR_SHARE * np.abs(y - x @ begin).mean(), 1e-12 * np.abs(y).max()) or 1.0
@@ -176,7 +181,7 @@ def _least_absolute(x: np.ndarray, y: np.ndarray, begin: np.ndarray) -> np.ndarr
 
 
 def regressions(table: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> list[Regression]:
-    """Every fit of the paper that these times allow, form by form, in the order of the paper.
+    """Return every fit of the paper that these times allow, form by form, in the order of the paper.
 
     Forms 1 and 2 use the smallest size of an operation, form 3 all sizes above zero and all algorithms and
     mappings of an operation together.
@@ -200,7 +205,7 @@ def smallest_size(rows: pandas.DataFrame) -> int:
 
 
 def _regression(operation: str, what: str, points: Grid, form: int, method: str) -> Regression | None:
-    """None if there are no more points than coefficients."""
+    """Return the regression; None if there are no more points than coefficients."""
     algorithm = method.partition(":")[0]
     columns = _independent(design(points, form, algorithm)) if len(points.ranks) else {}
     if len(points.ranks) <= len(columns) or len(np.unique(points.ranks)) < 2:

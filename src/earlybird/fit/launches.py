@@ -43,8 +43,9 @@ _OLD_TRANSPORTS = {"shared memory": "intra-node", "network": "inter-node"}
 
 @dataclass(frozen=True)
 class LaunchContext:
-    """`context` of a profile; the protocol thresholds that the MPI reports, by level; the rate of virtual
-    links; warnings about their checks."""
+    """The `context` of a profile; the protocol thresholds that the MPI reports, by level; the rate of virtual
+    links; and warnings about their checks.
+    """
 
     context: dict[str, Any]
     thresholds_bytes: dict[str, dict[str, int]]
@@ -53,7 +54,9 @@ class LaunchContext:
 
 
 def launch_context(runs: Sequence[Run], used: Sequence[tuple[Run, Sample]], names: str) -> LaunchContext:
-    """The context of the launches of the samples `used`; InputError if they differ in relevant settings."""
+    """Return the context of the launches of the samples `used`; raise InputError if they differ in relevant
+    settings.
+    """
     launches = _launches_of(runs, used)
     context = _common(launches.values(), _LAUNCH_KEYS, names)
     _common((run.header.get("machine", {}) for run in runs), _MACHINE_KEYS, names)
@@ -83,8 +86,9 @@ def _launches_of(runs, used) -> dict[tuple[str, str], Mapping[str, Any]]:
 
 
 def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A launch of pipelines without its threads and contexts, or of collectives without the variables that
-    force their algorithms: the points contain these, and each has its own model."""
+    """Return a launch of pipelines without its threads and contexts, or of collectives without the variables
+    that force their algorithms: the points contain these settings, and each has its own model.
+    """
     if launch.get("kernel") == kernels.COLLECTIVE.name:
         # Keep what the user forces: the points do not contain it, and it changes `default`.
         ours = launch.get("set_by_launcher")
@@ -118,7 +122,7 @@ def _launches_by_level(used, launches) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _outermost(launch) -> str:
-    """The outermost level between the ranks of a launch."""
+    """Return the outermost level between the ranks of a launch."""
     sockets = [(entry.get("node"), entry.get("socket")) for entry in launch.get("placement") or ()]
     if len({node for node, _ in sockets}) > 1:
         return "inter_node"
@@ -126,7 +130,7 @@ def _outermost(launch) -> str:
 
 
 def _transport(by_level, names: str) -> dict[str, Any]:
-    """One transport per level: messages inside a node and between nodes use different ones."""
+    """Return one transport per level: messages inside a node and between nodes use different ones."""
     transports: dict[str, str] = {}
     for level, launches in by_level.items():
         reported = ({"transport": _transport_of(launch)} for launch in launches)
@@ -143,7 +147,7 @@ def _transport_of(launch) -> str | None:
 
 
 def _placement(by_level) -> dict[str, Any]:
-    """level -> the measured layouts and the binding of their ranks, in the order of the launches."""
+    """Return level -> the measured layouts and the binding of their ranks, in the order of the launches."""
     descriptions = {
         level: [
             f"{launch['layout']} bound to {launch['binding']}"
@@ -175,7 +179,7 @@ def _require_one_environment(launches, names: str) -> None:
 
 
 def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], names: str) -> dict[str, Any]:
-    """The values of `keys` in all descriptions; a description without a key agrees with any value."""
+    """Return the values of `keys` in all descriptions; a description without a key agrees with any value."""
     common: dict[str, Any] = {}
     for description in descriptions:
         for key in keys:
@@ -192,7 +196,7 @@ def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], na
 
 
 def _unusual(launches, names: str) -> dict[str, Any]:
-    """The keys of `USUAL_CONTEXT` with another value in all launches."""
+    """Return the entries of `USUAL_CONTEXT` that have another value in all launches."""
     reported = (
         {key: usual if launch.get(key) is None else launch[key] for key, usual in USUAL_CONTEXT.items()}
         for launch in launches
@@ -209,8 +213,9 @@ def _link_bytes_per_s(launches) -> float | None:
 
 
 def _link_warnings(launches) -> tuple[str, ...]:
-    """Deviations in the checks of a virtual cluster's links before a measurement: one warning for each check,
-    since all launches of a session have the same one."""
+    """Return the deviations in the checks of a virtual cluster's links before a measurement: one warning for
+    each check, since all launches of a session have the same one.
+    """
     checks: dict[str, list[Mapping[str, Any]]] = {}
     for launch in launches:
         link = launch.get("link")
@@ -238,7 +243,7 @@ def _link_warning(launches, num_launches: int) -> str:
 
 
 def _link_figures(link: Mapping[str, Any]) -> list[str]:
-    """The deviating values of a check, or all values if none deviates on its own."""
+    """Return the deviating values of a check, or all values if none deviates on its own."""
     requested = link.get("expected_bytes_per_s")
     streams = link.get("slowest_node_bytes_per_s") or {}
     found = {

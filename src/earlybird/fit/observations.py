@@ -40,13 +40,13 @@ _COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "ov
 
 
 def measure_hint(launch: LaunchOptions) -> str:
-    """Say what to run first."""
+    """Return the instruction that names what to run first."""
     return f"run `{measure_command(MESSAGES, {}, launch)}` first"
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Times of one context.
+    """The times of one context.
 
     Attributes
     ----------
@@ -59,11 +59,11 @@ class Observations:
         median of the steady iterations), oversubscribed, pairs (that send at once).
     pipelines : one row per point, method and launch with the columns of `pipelined.COLUMNS`.
     receivers : which threads of the receiving rank received in `pipelines`.
-    packings : what packing data costs.
+    packings : costs of packing data.
     collectives : times of collectives; if there are any, `table` may be empty.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library reports.
     runs : {"id", "sha256"} of each run read.
-    link_bytes_per_s : the TCP rate of a virtual cluster's links; None without one.
+    link_bytes_per_s : the TCP rate of a virtual cluster's links; None if there is none.
     warnings : caveats of these times.
     results : the measured results of pipelines, collectives and message rates, which advice is compared with.
     launch : the options of `measure` with which the first run was launched.
@@ -94,7 +94,7 @@ class LevelTimes:
     n : (K,) processes of a group receiving at once, ascending.
     size_bytes : (S,) ascending.
     time_s : (L, K, S) seconds of every launch; NaN where a launch did not measure the point.
-    oversubscribed : (K,) whether that n was measured with more ranks than cores.
+    oversubscribed : (K,) whether each n was measured with more ranks than cores.
     """
 
     name: str
@@ -104,12 +104,12 @@ class LevelTimes:
     oversubscribed: np.ndarray
 
     def median_s(self) -> np.ndarray:
-        """(K, S) medians over launches."""
+        """Return the (K, S) medians over launches."""
         return median_over_launches(self.time_s)
 
 
 def median_over_launches(time_s: np.ndarray) -> np.ndarray:
-    """(..., L, K, S) -> (..., K, S); NaN where no launch has the point."""
+    """Reduce (..., L, K, S) to the medians (..., K, S); NaN where no launch has the point."""
     ordered = np.sort(time_s, axis=-3)  # NaN sorts last
     count = np.isfinite(ordered).sum(axis=-3, keepdims=True)
     low, high = np.maximum(count - 1, 0) // 2, count // 2
@@ -219,12 +219,12 @@ def read_table(path: str | Path) -> Observations:
 
 
 def level_times(table: pandas.DataFrame) -> list[LevelTimes]:
-    """The levels of a table, inner to outer, contention data before ping-pongs (see `select`)."""
+    """Return the levels of a table, inner to outer, contention data before ping-pongs (see `select`)."""
     return [_to_array(name, rows) for name in LEVELS if len(rows := select(table[table.level == name]))]
 
 
 def pingpong_times(table: pandas.DataFrame) -> list[LevelTimes]:
-    """The levels of a table with a ping-pong of a single pair, with only those times."""
+    """Return the levels of a table with a ping-pong of a single pair, with only those times."""
     single = table[(table.source == kernels.PINGPONG.name) & (table.n == 1)]
     return [
         _to_array(name, rows)
@@ -234,7 +234,8 @@ def pingpong_times(table: pandas.DataFrame) -> list[LevelTimes]:
 
 
 def select(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows of a level that count: oversubscribed rows and ping-pongs only for an n without other rows.
+    """Return the rows of a level that count: oversubscribed rows and ping-pongs only for an n without other
+    rows.
 
     A ping-pong waits for every reply and the contention benchmark streams: their times must not share a line.
     """
@@ -277,7 +278,7 @@ _MEANS = (
 
 
 def _ping_pong_warnings(samples: Iterable[tuple[Run, Sample]]) -> list[str]:
-    """Say what distinguishes ping-pongs of other benchmarks from messages of an application."""
+    """Return warnings of how ping-pongs of other benchmarks differ from messages of an application."""
     ping_pongs = [sample for _, sample in samples if sample.kernel == kernels.PINGPONG.name]
     buffers = {sample.config.get("buffers", "vary"): None for sample in ping_pongs}
     others = [str(one) for one in buffers if one not in ("vary", "reuse")]
@@ -295,8 +296,9 @@ def _ping_pong_warnings(samples: Iterable[tuple[Run, Sample]]) -> list[str]:
 
 
 def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> list[tuple[Run, Sample]]:
-    """Choose the samples from which levels are fitted; ping-pongs that reuse their buffers, as other
-    benchmarks do, only where there are no others."""
+    """Return the samples from which levels are fitted; ping-pongs that reuse their buffers, as other
+    benchmarks do, only where there are no others.
+    """
     found = [(run, sample) for run, sample in samples if _calibrates(sample)]
     varying = [(run, sample) for run, sample in found if sample.config.get("buffers", "vary") == "vary"]
     levels = {sample.config.get("level") for _, sample in varying}
@@ -306,8 +308,9 @@ def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> list[tuple[Run, Sampl
 
 
 def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:
-    """Raise InputError if times of one level were measured with other parameters of another benchmark: their
-    median would be of none of them."""
+    """Raise InputError if times of one level were measured with different parameters of another benchmark:
+    their median would belong to no variant.
+    """
     variants: dict[Any, dict[tuple[str, ...], Run]] = {}
     for run, sample in samples:
         given = tuple(parameter_texts(sample.config))
@@ -322,7 +325,9 @@ def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:
 
 
 def _receiver_warnings(samples: Iterable[tuple[Run, Sample]], receivers: str) -> list[str]:
-    """Say whose times of pipelines a profile has, unless all have one receiving thread."""
+    """Return a warning of the receiving threads whose pipeline times a profile has, unless all have one
+    receiving thread.
+    """
     found = {receivers_of(sample.config) for _, sample in samples if _is_pipeline(sample)}
     if THREADS_RECEIVE not in found:
         return []
@@ -348,8 +353,9 @@ def _is_completion(sample: Sample) -> bool:
 
 
 def _is_pipeline(sample: Sample) -> bool:
-    """Whether the last partition has a fixed delay; for noisy computations only the spread is known. No model
-    has a fixed number of messages."""
+    """Return whether the last partition has a fixed delay; for noisy computations only the spread is known.
+    No model describes a fixed number of messages.
+    """
     if sample.method is not None and sample.method.startswith(SEGMENTED):
         return False
     fixed = "gamma_s_per_byte" in sample.config
@@ -357,14 +363,15 @@ def _is_pipeline(sample: Sample) -> bool:
 
 
 def _receivers_to_fit(samples: Iterable[Sample]) -> str:
-    """Return whose times a profile has: those of one receiving thread, or of receiving threads if there are
-    no others. Both in one model would be of neither."""
+    """Return the receivers whose times a profile has: one receiving thread, or receiving threads if there are
+    no other times. A model of both would describe neither.
+    """
     found = {receivers_of(sample.config) for sample in samples if _is_pipeline(sample)}
     return THREADS_RECEIVE if found == {THREADS_RECEIVE} else ONE_RECEIVES
 
 
 def _is_input(sample: Sample, fit: str) -> bool:
-    """Whether a fit takes `fit` from this quantity of this kernel."""
+    """Return whether a fit takes `fit` from this quantity of this kernel."""
     kernel = kernels.kernel_of(sample.kernel)
     return (kernel.fit, kernel.quantity) == (fit, sample.quantity)
 
@@ -379,7 +386,7 @@ def _noise_note(samples: Iterable[tuple[Run, Sample]]) -> str:
 
 
 def _threads_of_launches(runs: Iterable[Run]) -> dict[tuple[str, str], int]:
-    """Threads per rank of every launch, for points that do not contain them."""
+    """Return the threads per rank of every launch, for points that do not contain them."""
     return {
         (run.id, str(launch.get("id"))): launch.get("threads_per_rank") or 1
         for run in runs
@@ -411,8 +418,9 @@ def _pipeline_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
 
 
 def _plainest(bulk: pandas.DataFrame) -> pandas.DataFrame:
-    """For every level the messages with the fewest threads and contexts that were measured at several sizes:
-    times with more threads include the barriers between them."""
+    """Return for every level the messages with the fewest threads and contexts that were measured at several
+    sizes: times with more threads include the barriers between them.
+    """
     kept = []
     for _, rows in bulk.groupby("level", sort=False):
         kinds = [kind for _, kind in rows.groupby(["threads", "vcis"])]
@@ -421,7 +429,7 @@ def _plainest(bulk: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _bulk(row) -> dict[str, Any]:
-    """A single message of a pipeline as a time of N = 1."""
+    """Return a single message of a pipeline as a time of N = 1."""
     return {
         "source": kernels.PIPELINE.name,
         "level": row.level,

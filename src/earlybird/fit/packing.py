@@ -10,7 +10,9 @@ from earlybird.data.run import Run, Sample
 
 
 def packing_forms(samples: Iterable[tuple[Run, Sample]]) -> list[PackingForm]:
-    """A form for every layout, cache and method; times are medians over iterations, then over launches."""
+    """Return a form for every layout, cache and method; times are medians over iterations, then over
+    launches.
+    """
     times_s: dict[tuple[str, str, str], dict[int, list[float]]] = {}
     for run, sample in samples:
         config = sample.config

@@ -45,7 +45,7 @@ MIN_BANDWIDTH_SHARE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Measured points, (n,) each; times are medians over launches."""
+    """The measured points, (n,) each; times are medians over launches."""
 
     size_bytes: np.ndarray
     partitions: np.ndarray
@@ -62,13 +62,13 @@ class _Points:
 
 @dataclass(frozen=True)
 class _Structure:
-    """Which parameters there are.
+    """The set of parameters of a form.
 
     Attributes
     ----------
-    messages : what the method sends, see `models.pipelined.possible_messages`.
-    min_bytes : where protocols begin, in bytes of a message.
-    own_latency : whether every protocol has a separate latency; else all share one.
+    messages : the messages that the method sends, see `models.pipelined.possible_messages`.
+    min_bytes : message sizes at which protocols begin.
+    own_latency : true if every protocol has a separate latency; else all share one.
     shares_slope : (C,) index of the protocol whose bandwidth each uses.
     """
 
@@ -109,8 +109,8 @@ class _Fit:
 
 
 def pipeline_forms(table: pandas.DataFrame, receivers: str = ONE_RECEIVES) -> list[PipelineForm]:
-    """The joined model of every method, level, number of threads and of contexts in `table` (see COLUMNS), in
-    which these threads received.
+    """Fit the joined model of every method, level, number of threads and of contexts in `table` (see
+    COLUMNS), in which the threads `receivers` received.
 
     Parameters are not negative and minimise the mean relative error of the medians over launches. The search
     starts with a latency, an overhead per message and a bandwidth. It adds a further protocol, a separate
@@ -131,7 +131,7 @@ def pipeline_forms(table: pandas.DataFrame, receivers: str = ONE_RECEIVES) -> li
 
 
 def warnings(table: pandas.DataFrame) -> list[str]:
-    """Caveats of the forms of `table`, and the reasons why a method has none."""
+    """Return the caveats of the forms of `table`, and the reasons why a method has none."""
     texts = []
     few: dict[str, list[str]] = {}
     single: dict[str, list[str]] = {}
@@ -208,10 +208,11 @@ def _messages_of(method: str) -> tuple[str | int, ...]:
 
 
 class _Launches:
-    """The times of every method as medians over launches. For `single` it is the plain median; for another
-    method the median ratio to the `single` of the same launch, times the median of `single`. Launches differ,
-    and not every launch has every method: the ratio keeps differences between launches apart from those
-    between methods."""
+    """The times of every method as medians over launches. The value of `single` is the plain median; that of
+    another method is the median ratio to the `single` of the same launch, times the median of `single`.
+    Launches differ, and not every launch has every method: the ratio keeps differences between launches apart
+    from those between methods.
+    """
 
     def __init__(self, table: pandas.DataFrame):
         self._time_s = {
@@ -220,7 +221,9 @@ class _Launches:
         }
 
     def points(self, key: tuple, draw: Sequence[str] | None = None) -> _Points:
-        """Points of the method, level, threads and contexts `key` in the drawn launches (None: each once)."""
+        """Return the points of the method, level, threads and contexts `key` in the drawn launches (None:
+        each once).
+        """
         times = _drawn(self._time_s[key], draw)
         time_s = times.median(axis=1)
         bulk = self._time_s.get(("single", *key[1:]))
@@ -253,7 +256,7 @@ def _search(points: _Points, messages: str | int) -> _Fit:
 
 
 def _larger(points: _Points, structure: _Structure) -> Iterator[_Structure]:
-    """Structures with one more element."""
+    """Yield the structures with one more element."""
     sizes = _message_sizes(points, structure.messages)
     for starts in with_another_protocol(structure.min_bytes, sizes):
         yield replace(structure, min_bytes=starts, shares_slope=_shared_slopes(starts, sizes))
@@ -269,7 +272,7 @@ def _larger(points: _Points, structure: _Structure) -> Iterator[_Structure]:
 
 
 def _message_sizes(points: _Points, messages: str | int) -> np.ndarray:
-    """Message sizes that can affect the times, ascending."""
+    """Return the message sizes that can affect the times, ascending."""
     if messages == "one":
         return np.unique(points.size_bytes)
     if isinstance(messages, int):
@@ -284,7 +287,9 @@ def _message_sizes(points: _Points, messages: str | int) -> np.ndarray:
 
 
 def _shared_slopes(starts: Sequence[int], sizes: np.ndarray) -> tuple[int, ...]:
-    """A first protocol with a single size has no bandwidth of its own: it takes that of the next one."""
+    """Return the index of the protocol whose bandwidth each protocol uses: a first protocol with a single
+    size uses that of the next one, any other its own.
+    """
     alone = len(starts) > 1 and np.count_nonzero(sizes < starts[1]) < 2
     return tuple(max(c, 1) if alone else c for c in range(len(starts)))
 
@@ -298,7 +303,9 @@ def _design(points: _Points, structure: _Structure) -> MaxOfLines:
 
 
 def _lines(points: _Points, structure: _Structure, trains) -> tuple[np.ndarray, np.ndarray]:
-    """(2, n, p) and (2, n): the time if all messages follow each other, and if only the last one counts."""
+    """Return (2, n, p) and (2, n): the time if all messages follow each other, and if only the last one
+    counts.
+    """
     starts = np.array(structure.min_bytes)
     protocol = np.searchsorted(starts, trains.size_bytes, side="right") - 1  # (n, 2)
     of_protocol = (protocol[..., None] == np.arange(len(starts))).astype(float)  # (n, 2, C)
@@ -336,9 +343,10 @@ def _fit(points: _Points, structure: _Structure, start: _Fit | None = None) -> _
 def _refine(
     design: MaxOfLines, time_s: np.ndarray, guess: np.ndarray, has_overlap: bool
 ) -> tuple[np.ndarray, float]:
-    """Parameters and their mean relative error. Given the message and grouping that determine each time, the
-    model is linear: the fit alternates between these and the parameters. Weights make squared errors count
-    like absolute errors."""
+    """Return the parameters and their mean relative error. Given the message and grouping that determine each
+    time, the model is linear: the fit alternates between these and the parameters. Weights make squared
+    errors count like absolute errors.
+    """
     error = relative_errors(design.predict_s(guess), time_s)
     best, least = guess, float(error.mean())
     parameters = guess
@@ -357,7 +365,7 @@ def _refine(
 
 
 def _columns(structure: _Structure) -> list[tuple[str, int]]:
-    """The name and the protocol of every parameter, in the order of `_lines`."""
+    """Return the name and the protocol of every parameter, in the order of `_lines`."""
     protocols = range(len(structure.min_bytes))
     own = structure.own_latency or not structure.has_overhead
     names = [("latency", c) for c in (protocols if own else (0,))]
@@ -369,14 +377,16 @@ def _columns(structure: _Structure) -> list[tuple[str, int]]:
 
 
 def _guess(points: _Points, structure: _Structure) -> np.ndarray:
-    """Initial parameters of the smallest structure: half of the shortest time, half of the median slope."""
+    """Return initial parameters of the smallest structure: half of the shortest time, half of the median
+    slope.
+    """
     slope = float(np.median(points.time_s / points.size_bytes.clip(1)))
     known = {"latency": points.time_s.min() / 2, "overhead": points.time_s.min() / 10, "slope": slope / 2}
     return np.array([known.get(name, 0.0) for name, _ in _columns(structure)])
 
 
 def _carried(start: _Fit, structure: _Structure) -> np.ndarray:
-    """The parameters of a smaller structure; new ones are copied from the protocol around them."""
+    """Return the parameters of a smaller structure; new ones are copied from the protocol around them."""
     old = dict(zip(_columns(start.structure), start.parameters, strict=True))
     old_starts = np.array(start.structure.min_bytes)
     values = []
@@ -389,7 +399,7 @@ def _carried(start: _Fit, structure: _Structure) -> np.ndarray:
 
 
 def _held_out_error(points: _Points, fit: _Fit, values: np.ndarray) -> float | None:
-    """Median relative error with each of `values` left out in turn, for the same structure."""
+    """Return the median relative error with each of `values` left out in turn, for the same structure."""
 
     def errors_of(train: np.ndarray, test: np.ndarray) -> np.ndarray:
         left_out = points.only(test)

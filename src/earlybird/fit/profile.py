@@ -46,8 +46,10 @@ class Choice:
     Attributes
     ----------
     in_sample_error : median relative error at the points of the fit.
-    kept_switches_error : the same at left-out sizes, with the same switches; it decides on further segments.
-    held_out_error : the same with refitted switches; both None if no size can be left out.
+    kept_switches_error : median relative error at left-out sizes, with the same switches; it decides on
+        further segments.
+    held_out_error : median relative error at left-out sizes, with refitted switches; both are None if no size
+        can be left out.
     """
 
     level: str
@@ -171,7 +173,7 @@ def fit_profile(
 
 
 def compare_segmentations(observations: Observations, *, paper: bool = False) -> list[Choice]:
-    """Every level with 1, 2 and 3 segments: the candidates of `fit_profile` and its choice."""
+    """Return every level with 1, 2 and 3 segments: the candidates of `fit_profile` and its choice."""
     choices = []
     for times in _usable_levels(observations)[0]:
         thresholds_bytes = observations.thresholds_bytes.get(times.name, {})
@@ -307,7 +309,7 @@ def _intervals(times, chosen, resampled):
 
 
 def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
-    """Single draws of the resamples, with the fitted value if a draw has none."""
+    """Return the single draws of the resamples, with the fitted value if a draw has none."""
     return [
         Lines(
             lines.starts,
@@ -325,7 +327,7 @@ def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
 
 
 def _replicates(fitted: list[_FittedLevel]) -> tuple[Replicate, ...]:
-    """All levels of each draw together; a level without resamples keeps its fitted values."""
+    """Return all levels of each draw together; a level without resamples keeps its fitted values."""
     count = max((len(part.replicates) for part in fitted), default=0)
     return tuple(
         Replicate({part.level.name: part.replicates[k] if part.replicates else part.level for part in fitted})
@@ -354,7 +356,7 @@ def _collective_forms(collectives: Collectives, times: str) -> list[CollectiveFo
 
 
 def _pingpong_forms(observations: Observations, paper: bool) -> list[Any]:
-    """Ping-pongs of a single pair, with separate switches: they cover more sizes than contention data."""
+    """Fit ping-pongs of a single pair, with separate switches: they cover more sizes than contention data."""
     forms = []
     for times in pingpong_times(observations.table):
         if not protocols.has_line(times.median_s()):
@@ -391,8 +393,9 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[Any]:
 
 
 def _with_bounds_of_link(level: Level, link_bytes_per_s: float | None) -> Level:
-    """`level` with marks at every N with a BW(N) above the rate of a virtual link: small messages pass in its
-    token bucket or wait in a buffer, so that their times hardly grow with size."""
+    """Mark `level` at every N with a BW(N) above the rate of a virtual link: small messages pass in its token
+    bucket or wait in a buffer, so that their times hardly grow with size.
+    """
     if link_bytes_per_s is None:
         return level
     protocols = []
@@ -459,7 +462,7 @@ def _level_warnings(
 
 
 def _extrapolation_warnings(level: Level, forms) -> list[str]:
-    """Warn of protocols that ping-pongs show below the smallest size of the times of the level."""
+    """Return warnings of protocols that ping-pongs show below the smallest size of the times of the level."""
     smallest = level.extra["size_bytes"][0]
     unseen = [
         protocol["min_bytes"]
@@ -477,7 +480,9 @@ def _extrapolation_warnings(level: Level, forms) -> list[str]:
 
 
 def _single_message_warnings(level: Level, forms) -> list[str]:
-    """Warn if messages of a pair that follow each other are much faster than that of a ping-pong."""
+    """Return a warning if messages of a pair that follow each other are much faster than that of a
+    ping-pong.
+    """
     for form in forms:
         if form["what"]["level"] != level.name:
             continue

@@ -22,7 +22,8 @@ SEED = 20230
 
 @dataclass(frozen=True)
 class Lines:
-    """time = latency_s[q] + slope_s_per_byte[q, k] * size for protocol q and number of competitors k.
+    """The lines time = latency_s[q] + slope_s_per_byte[q, k] * size for protocol q and number of competitors
+    k.
 
     Attributes
     ----------
@@ -38,7 +39,7 @@ class Lines:
     bounded: np.ndarray
 
     def predict(self, size_bytes: np.ndarray) -> np.ndarray:
-        """(..., K, S) seconds."""
+        """Return (..., K, S) seconds."""
         q = np.searchsorted(self.starts, np.arange(len(size_bytes)), side="right") - 1
         slope = np.moveaxis(self.slope_s_per_byte[..., q, :], -1, -2)
         return self.latency_s[..., None, q] + slope * size_bytes
@@ -83,17 +84,18 @@ def fit_lines(
 
 
 def has_line(time_s: np.ndarray) -> bool:
-    """Whether some row of (K, S) times has the two sizes that a line needs."""
+    """Return whether some row of (K, S) times has the two sizes that a line needs."""
     return bool((np.isfinite(time_s).sum(axis=1) >= 2).any())
 
 
 def relative_errors(lines: Lines, level: LevelTimes) -> np.ndarray:
-    """Relative errors at the measured points, one after another."""
+    """Return the relative errors at the measured points, one after another."""
     return _finite_errors(lines.predict(level.size_bytes), level.median_s())
 
 
 def kept_switches_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
-    """Median relative error at sizes left out one at a time, with the switches that all sizes give.
+    """Return the median relative error at sizes left out one at a time, with the switches that all sizes
+    give.
 
     It decides on further segments; None if no fit is left.
     """
@@ -112,7 +114,7 @@ def held_out_size_errors(
     *,
     paper: bool = False,
 ) -> list[float | None]:
-    """Median relative error at sizes left out one at a time, per division; None if no fit is left.
+    """Return the median relative error at sizes left out one at a time, per division; None if no fit is left.
 
     The switches are refitted without the left-out size, as many as the division has. If the other sizes are
     too few for that many, the switches of the division stay.
@@ -137,7 +139,9 @@ def held_out_size_errors(
 
 
 def held_out_n_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
-    """Median relative error at inner N left out one at a time and interpolated; None below four N."""
+    """Return the median relative error at inner N left out one at a time and interpolated; None below four
+    N.
+    """
     if len(level.n) < 4:
         return None
     medians = level.median_s()
@@ -185,12 +189,12 @@ def resample(
 
 
 def num_launches(level: LevelTimes) -> np.ndarray:
-    """(K,) launches that measured each N."""
+    """Return the (K,) numbers of launches that measured each N."""
     return np.isfinite(level.time_s).any(axis=2).sum(axis=0)
 
 
 def interval(resamples: np.ndarray) -> list[float] | None:
-    """The central `CONFIDENCE` interval of (R,) resampled values; None when some could not be fitted."""
+    """Return the central `CONFIDENCE` interval of (R,) resampled values; None if some could not be fitted."""
     if not np.isfinite(resamples).all():
         return None
     margin = (1 - CONFIDENCE) / 2
@@ -219,7 +223,7 @@ def _bounds(starts, num_sizes):
 
 
 def latency_n(level: LevelTimes, starts: Sequence[int]) -> list[int]:
-    """The N that gives the latency of each protocol, see `fit_lines`."""
+    """Return the N that gives the latency of each protocol, see `fit_lines`."""
     medians = level.median_s()
     return [
         int(level.n[_latency_row(level, medians[:, first:end])])
@@ -233,7 +237,9 @@ def _latency_row(level, part):
 
 
 def _least_slope(size_bytes, time_s):
-    """(..., K) slopes whose bandwidth term is MIN_BANDWIDTH_SHARE of the time at the largest size present."""
+    """Return the (..., K) slopes whose bandwidth term is MIN_BANDWIDTH_SHARE of the time at the largest size
+    present.
+    """
     present = np.isfinite(time_s) & (size_bytes > 0)
     last = np.where(present, size_bytes, 0).argmax(axis=-1)
     largest = np.where(present.any(axis=-1), size_bytes[last], np.nan)

@@ -9,8 +9,8 @@ NUM_REPLICATES = 20
 
 
 def draws(table: pandas.DataFrame, columns: Sequence[str], seed: int) -> tuple[list[list[str]], set[str]]:
-    """NUM_REPLICATES draws of launches, with replacement among those with the same rows of `columns`; and the
-    launches without such a counterpart.
+    """Return NUM_REPLICATES draws of launches, with replacement among those with the same rows of `columns`;
+    and the launches without such a counterpart.
 
     All forms use the same draws, so that their replicates are correlated like their launches.
     """

@@ -43,14 +43,16 @@ def search(
 
 
 def has_enough(num_points: int, num_parameters: int) -> bool:
-    """Whether there are POINTS_PER_PARAMETER points for each parameter."""
+    """Return whether there are POINTS_PER_PARAMETER points for each parameter."""
     return POINTS_PER_PARAMETER * num_parameters <= num_points
 
 
 def with_another_protocol(min_bytes: Sequence[int], sizes: np.ndarray) -> Iterator[tuple[int, ...]]:
-    """Where protocols can begin if there is one more than in `min_bytes`; `sizes` of messages ascend.
+    """Yield the sizes at which protocols can begin if there is one more than in `min_bytes`; `sizes` of
+    messages ascend.
 
-    One size determines neither a bandwidth nor a latency: only the first protocol may have a single size.
+    A single size determines neither a bandwidth nor a latency: only the first protocol may have a single
+    size.
     """
     for size in sizes[1:]:
         starts = tuple(sorted({*min_bytes, int(size)}))
@@ -71,7 +73,7 @@ class MaxOfLines:
         return self._bounds_s(parameters).max(axis=1).min(axis=0)
 
     def deciding(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The index of the line that determines the time of each point at these parameters."""
+        """Return the index of the line that determines the time of each point at these parameters."""
         bounds_s = self._bounds_s(parameters)
         bound = bounds_s.argmax(axis=1)  # (G, n)
         group = bounds_s.max(axis=1).argmin(axis=0)  # (n,)
@@ -81,7 +83,9 @@ class MaxOfLines:
     def fit(
         self, lines: tuple[np.ndarray, ...], time_s: np.ndarray, weight: np.ndarray, pull: float = 0.0
     ) -> np.ndarray:
-        """Parameters of 0 or more that minimise the weighted squares, if `lines` determine the times."""
+        """Return the parameters of 0 or more that minimise the weighted squares, if `lines` determine the
+        times.
+        """
         rest_s = time_s - self.offset_s[lines]
         return not_negative(self.features[lines] * weight[:, None], rest_s * weight, pull)
 
@@ -96,7 +100,8 @@ def relative_errors(predicted_s: np.ndarray, measured_s: np.ndarray) -> np.ndarr
 def errors_left_out(
     values: np.ndarray, errors_of: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """(n,) relative errors at each of the distinct `values` left out in turn; nan if there are too few.
+    """Return (n,) relative errors at each of the distinct `values` left out in turn; nan if there are too
+    few.
 
     `errors_of(train, test)` returns the errors at the points of mask `test` of a fit to those of `train`.
     """

@@ -47,7 +47,7 @@ class Segmentation:
 def segmentations(
     size_bytes: np.ndarray, time_s: np.ndarray, thresholds_bytes: Mapping[str, int] | None = None
 ) -> list[Segmentation]:
-    """The best division into 1, 2 and 3 segments, if the sizes allow them; an exhaustive search.
+    """Return the best division into 1, 2 and 3 segments, if the sizes allow them, by an exhaustive search.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def segmentations(
 
 
 def choose(candidates: Sequence[Segmentation], errors: Sequence[float | None]) -> Segmentation:
-    """The division to use: more segments only if they fit noticeably better and predict no worse.
+    """Return the division to use: more segments only if they fit noticeably better and predict no worse.
 
     `errors` are those at left-out sizes, one per candidate, None if unknown.
     """
@@ -85,12 +85,14 @@ def choose(candidates: Sequence[Segmentation], errors: Sequence[float | None]) -
 
 
 def protocol_names(num_segments: int) -> tuple[str, ...]:
-    """Names of the protocols from small to large messages; the last is always rendezvous."""
+    """Return the names of the protocols from small to large messages; the last is always rendezvous."""
     return ("short", "eager", "rendezvous")[MAX_SEGMENTS - num_segments :]
 
 
 def _interval_costs(size_bytes, time_s):
-    """(S, S+1) sums of squared relative errors and numbers of parameters of lines through [first, end)."""
+    """Return (S, S+1) sums of squared relative errors and numbers of parameters of lines through [first,
+    end).
+    """
     num_sizes = len(size_bytes)
     cost = np.full((num_sizes, num_sizes + 1), np.inf)
     parameters = np.zeros((num_sizes, num_sizes + 1), dtype=int)
@@ -135,7 +137,8 @@ def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes)
 def reported_switch(
     last_before: int, first_after: int, thresholds_bytes: Mapping[str, int]
 ) -> tuple[str, int] | None:
-    """The variable that places a switch between two neighbouring sizes, and its size; None without one.
+    """Return the variable that places a switch between two neighbouring sizes, and its size; None if there is
+    none.
 
     Libraries differ in whether a message of the threshold size uses the old protocol; its measurement
     decides.

@@ -19,11 +19,11 @@ _MAX_MESSAGES = 32
 
 
 def chrome_trace(events: Events, matches: Matches, recording: Recording) -> Iterator[str]:
-    """The lines of the file: a process for each rank, a slice for each call, an arrow for each message.
+    """Yield the lines of the file: a process for each rank, a slice for each call, an arrow for each message.
 
     Times are microseconds since the first event, by the clock that the events have. The arguments of a slice
     are the place in the program, the communicator, the request that the call starts, and peer, tag, bytes and
-    request of the message that it sends, receives or completes; of several, a list.
+    request of the message that it sends, receives or completes; a list if there are several.
     """
     first_s = float(events.begin_s.min()) if len(events) else 0.0
     yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
@@ -35,7 +35,7 @@ def chrome_trace(events: Events, matches: Matches, recording: Recording) -> Iter
 
 
 class _Facts:
-    """What is known of each record, for the arguments of slices."""
+    """The known properties of each record, for the arguments of slices."""
 
     def __init__(self, events: Events, recording: Recording):
         columns = ("rank", "role", "kind", "peer", "tag", "calls", "bytes", "request", "communicator", "site")

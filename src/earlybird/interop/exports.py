@@ -25,13 +25,13 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A format.
+    """A format of exported files.
 
     Attributes
     ----------
-    sources : what can be written in it.
-    options : those of `_OPTIONS` that it takes.
-    needs_none : of options that it does not take, why it does without.
+    sources : the kinds of source that can be written in it.
+    options : the options in `_OPTIONS` that it takes.
+    needs_none : why it needs none of the options that it does not take, by option.
     """
 
     sources: tuple[str, ...]
@@ -61,7 +61,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: `facts` for --json, `text` for people, and `remarks`."""
+    """The result of an export: `facts` for --json, `text` for people, and `remarks`."""
 
     facts: dict[str, Any]
     text: str
@@ -77,7 +77,7 @@ def check_options(to: str, given: Mapping[str, object]) -> None:
 
 
 def formats_of(source: Path) -> tuple[str, list[str]]:
-    """Return what `source` is, and the formats in which it can be written."""
+    """Return the kind of `source`, and the formats in which it can be written."""
     kind = _kind_of(source)
     return kind, [name for name, described in FORMATS.items() if kind in described.sources]
 
@@ -121,7 +121,7 @@ def write_openmetrics(source: Path, output: Path) -> Exported:
 
 
 def write_osu(source: Path, output: Path) -> Exported:
-    """Write the tables of OSU for each launch of a run, a file for each, into a folder."""
+    """Write the tables of OSU for each launch of a run into a folder, one file per launch."""
     from earlybird.data import folders
     from earlybird.data.kernels import MSGRATE
     from earlybird.data.methods import PROCESSES

@@ -11,7 +11,7 @@ MIN_BYTES = 1
 
 
 def goal_schedule(pattern: Pattern, num_ranks: int) -> str:
-    """All messages of an exchange, posted at once: nothing requires anything.
+    """Return a schedule with all messages of an exchange, posted at once: no operation requires another.
 
     A rank posts its receives, then its sends, in the order of the pattern. Several messages of one pair have
     the tags 0, 1, ..., so that each receive matches its own send. A message of 0 bytes is written as
@@ -36,13 +36,13 @@ def _lines(pattern: Pattern, num_ranks: int) -> Iterator[str]:
 
 
 def _by_rank(ranks: np.ndarray, num_ranks: int) -> list[np.ndarray]:
-    """The messages of each rank, in their order."""
+    """Return the messages of each rank, in their order."""
     order = np.argsort(ranks, kind="stable")
     return np.split(order, np.searchsorted(ranks[order], np.arange(1, num_ranks)))
 
 
 def _numbers_in_pair(pattern: Pattern) -> np.ndarray:
-    """For each message, how many with the same src and dst come before it."""
+    """Return, for each message, how many with the same src and dst precede it."""
     order = np.lexsort([pattern.dst, pattern.src])
     src, dst = pattern.src[order], pattern.dst[order]
     is_first = np.ones(len(order), bool)

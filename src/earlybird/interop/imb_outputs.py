@@ -76,7 +76,7 @@ _OF_COLLECTIVES = (SYNC, IMB_BARRIER)  # they synchronize the iterations of coll
 
 @dataclass
 class _Table:
-    """What the text has of one benchmark with one number of processes."""
+    """The text of one benchmark with one number of processes."""
 
     name: str
     ranks: int
@@ -98,12 +98,12 @@ def read_imb(text: str, where: str, window: int | None = None) -> Imported:
 
     Parameters
     ----------
-    window : messages in a window of Uniband and Biband, where the text does not say it; None for the default.
+    window : messages in a window of Uniband and Biband, if the text does not state it; None for the default.
 
     Raises
     ------
-    InputError for a text that is none, is incomplete, or has no table with a quantity here, and for options
-    that are not known.
+    InputError for a text that is not such an output, is incomplete, or has no table with a known quantity,
+    and for unknown options.
     """
     title = only_title(
         _TITLE,
@@ -165,7 +165,8 @@ def read_imb(text: str, where: str, window: int | None = None) -> Imported:
 
 
 def _version(title: re.Match[str], where: str) -> tuple[int, int]:
-    """Find year and number, such as (2021, 11), in a title of IMB-MPI1 that is known; else InputError."""
+    """Find year and number, such as (2021, 11), in a title of IMB-MPI1 that is known; raise InputError
+    otherwise."""
     part = title[2] or "no part"
     if "GPU" in part:
         raise InputError(f"{where} is of {part!r} of IMB: of {GPU}")
@@ -183,7 +184,7 @@ def _version(title: re.Match[str], where: str) -> tuple[int, int]:
 
 
 def _window(where: str, given: int | None, call: _Call, version: tuple[int, int]) -> int:
-    """Return the messages in a window; raises InputError if the option contradicts the calling sequence."""
+    """Return the messages in a window; raise InputError if the option contradicts the calling sequence."""
     default = WINDOW if version >= _LARGER_WINDOW_SINCE else EARLIER_WINDOW
     in_text = call.window or default
     if given is not None and call.is_known and given != in_text:
@@ -195,7 +196,7 @@ def _window(where: str, given: int | None, call: _Call, version: tuple[int, int]
 
 
 def _call(text: str, where: str) -> _Call:
-    """Read the arguments after `Calling sequence was:`; raises InputError for options that are not known."""
+    """Read the arguments after `Calling sequence was:`; raise InputError for unknown options."""
     arguments = _arguments(text)
     if not arguments:
         return _Call(False, {}, None)
@@ -232,7 +233,8 @@ def _call(text: str, where: str) -> _Call:
 
 
 def _thread_level(text: str, call: _Call) -> str:
-    """Find the level of builds that initialize threads; "" by default, and if the calling sequence has it."""
+    """Find the level of builds that initialize threads; "" by default, and if the calling sequence states
+    it."""
     found = re.search(r"^# MPI Thread Environment: +MPI_THREAD_(\w+)", text, re.MULTILINE)
     level = found[1].lower() if found else "single"
     return "" if level == "single" or THREAD_LEVEL in call.parameters else level
@@ -254,7 +256,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each option with its value; names of benchmarks are left out."""
+    """Yield each option with its value; omit names of benchmarks."""
     rest = iter(arguments)
     for argument in rest:
         if argument.startswith("-") and not re.match(r"-[0-9.]", argument):
@@ -292,7 +294,7 @@ def _map(where: str, value: str) -> dict[str, str]:
 
 
 def _table(name: str, block: str, where: str, window: int, call: _Call) -> _Table | None:
-    """Read the rows of one table; None if the benchmark has no quantity here."""
+    """Read the rows of one table; return None if the benchmark has no known quantity."""
     processes = re.search(r"#processes = ([0-9]{1,9})", block)
     header = re.search(r"^[^\S\n]*(?:Group\s+)?(?:#bytes\s+)?#repetitions[^\S\n]+.*$", block, re.MULTILINE)
     if name not in ("pingpong", *_EXCHANGES, *_BANDS, *OPERATIONS):
@@ -365,8 +367,8 @@ def _row(name: str, row: Mapping[str, float], ranks: int, window: int) -> Iterat
 
 
 def _half_round_trip(size_bytes: int, time_us: float, rate: float) -> ImportedPoint:
-    """Make a ping-pong of time or bandwidth, both with two decimals: of small messages the bandwidth has more
-    digits. It is taken only where it agrees with the time."""
+    """Return a ping-pong of time or bandwidth, both with two decimals: for small messages the bandwidth has
+    more digits. It is used only if it agrees with the time."""
     by_rate_us = size_bytes / rate if rate > time_us else time_us
     off_by_rounding_us = 0.0051 + by_rate_us * 0.0051 / rate if rate else 0.0
     if rate > time_us and abs(by_rate_us - time_us) <= off_by_rounding_us:
@@ -375,7 +377,7 @@ def _half_round_trip(size_bytes: int, time_us: float, rate: float) -> ImportedPo
 
 
 def _with(point: ImportedPoint, parameters: Mapping[str, str]) -> ImportedPoint:
-    """Add the parameters of the calling sequence that change a point."""
+    """Return the point with the parameters of the calling sequence that change it."""
     operation = point.config.get("operation")
     kept = {
         name: value
@@ -392,7 +394,7 @@ def _with(point: ImportedPoint, parameters: Mapping[str, str]) -> ImportedPoint:
 
 
 def _failures(tables: Sequence[_Table]) -> str:
-    """Name the sizes that IMB gave up, of each table."""
+    """Return a text that names the sizes that IMB gave up, for each table."""
     given_up = [
         f"{table.name} of {table.ranks} ranks at {listed([format_bytes(size) for size in sizes])} ({reason})"
         for table in tables

@@ -18,6 +18,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import COLLECTIVE, PINGPONG
+from earlybird.data.levels import UNKNOWN_MAPPING
 from earlybird.data.statistics import MEAN, SLOWEST_RANK_MEAN, Statistic, statistics_text
 from earlybird.data.units import format_bytes
 from earlybird.interop.line_prefixes import prefix_of
@@ -35,15 +36,15 @@ GPU = "buffers in a GPU, which have no quantity here; give one of host memory"
 
 @dataclass(frozen=True, eq=False)
 class ImportedPoint:
-    """One point of a text.
+    """A point of a text.
 
     Attributes
     ----------
-    times_s : (I,) seconds of each iteration; one value where the text has only a statistic.
+    times_s : (I,) seconds of each iteration; one value if the text has only a statistic.
     config : what identifies the point, except for level and MPI.
     rank_times_s : (I, P) seconds of each rank, or None.
     statistic : what the one value is; None if `times_s` are iterations.
-    rounding : by which share the printed value may be off because it has one digit; 0 with more digits.
+    rounding : the relative error of the printed value that has only one digit; 0 with more digits.
     """
 
     kernel: str
@@ -58,15 +59,15 @@ class ImportedPoint:
 
 @dataclass(frozen=True)
 class Imported:
-    """What one text holds.
+    """The content of one text.
 
     Attributes
     ----------
-    tool, version : of the benchmark program, as it printed them.
-    points : without level and MPI, which the texts do not say.
-    hidden : what of the measurement the text does not show, in a sentence.
-    started : when it began, on the clock of its machine; None if it does not say so.
-    datatype : of its messages, as it printed it; empty if it does not say so.
+    tool, version : name and version of the benchmark program, as it printed them.
+    points : points without level and MPI, which the texts do not state.
+    hidden : a sentence on the part of the measurement that the text does not show.
+    started : when it began, on the clock of its machine; None if the text does not state it.
+    datatype : datatype of its messages, as it printed it; empty if the text does not state it.
     """
 
     tool: str
@@ -88,9 +89,9 @@ def date_in(pattern: str, text: str) -> datetime | None:
 
 
 def only_title(pattern: re.Pattern[str], text: str, where: str, such_as: str) -> re.Match[str]:
-    """Find the one title in `text`; raises InputError without one, and for several.
+    """Find the single title in `text`; raise InputError if there is none or several.
 
-    `pattern` matches a title at the beginning of a line; if one stands elsewhere, the error names what is
+    `pattern` matches a title at the beginning of a line; if one stands elsewhere, the error names the text
     before it.
     """
     titles = list(pattern.finditer(text))
@@ -121,13 +122,13 @@ def refuse_repeated_points(points: Iterable[ImportedPoint], where: str) -> None:
 
 
 def rounding(printed: float, unit: float = 0.01) -> float:
-    """Compute by which share a value printed as a multiple of `unit` may be off, if it has one digit; else
+    """Return the relative error of a value printed as a multiple of `unit`, if it has one digit; otherwise
     0."""
     return unit / 2 / printed if 0 < printed < 9.5 * unit else 0.0
 
 
 def pingpong(size_bytes: int, time_us: float, printed: float, statistic: Statistic = MEAN) -> ImportedPoint:
-    """Make half a round trip of OSU or IMB, which send the same buffers again and again by default.
+    """Return half a round trip of OSU or IMB, which send the same buffers repeatedly by default.
 
     `printed` is the number that the time was computed from.
     """
@@ -148,13 +149,14 @@ def window_of_messages(
     rounding: float,
     statistic: Statistic = MEAN,
 ) -> ImportedPoint:
-    """Make the time of a window of messages, of all pairs at once: those of processes, not of threads. All
+    """Return the time of a window of messages, for all pairs at once: pairs of processes, not of threads. All
     windows have the same contents.
 
     Parameters
     ----------
-    amount_per_window, per_second : of bytes or messages: time is the one over the other; 0 for a rate of 0.
-    rounding : of the printed number that the rate was computed from.
+    amount_per_window, per_second : amount and rate in bytes or messages; the time is their ratio, or 0 for a
+        rate of 0.
+    rounding : relative error of the printed number that the rate was computed from.
     """
     time_s = amount_per_window / per_second if per_second else 0.0
     config = {"size_bytes": size_bytes, "window": window, "threads": pairs, "buffers": "reuse"}
@@ -185,26 +187,26 @@ def collective(
 
 
 def values_text(points: Iterable[ImportedPoint]) -> str:
-    """Say what the values of a text are."""
+    """Return a text that describes the values of a text."""
     return f"values: {statistics_text((one.quantity, one.statistic) for one in points)}"
 
 
 def collective_config(
     operation: str, size_bytes: int, ranks: int, root: int = 0, topology: str | None = None
 ) -> dict[str, Any]:
-    """Make what identifies a collective; the texts do not say how its ranks were mapped. Counts are equal in
-    all of these benchmarks."""
+    """Return what identifies a collective; the texts do not state how its ranks were mapped. Counts are equal
+    in all of these benchmarks."""
     config: dict[str, Any] = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks}
-    config |= {"map_by": "unknown"} | ({"root": root} if operation in ROOTED else {})
+    config |= {"map_by": UNKNOWN_MAPPING} | ({"root": root} if operation in ROOTED else {})
     config |= {"skew": 1} if operation in WITH_COUNTS else {}
     return config | ({"topology": topology} if topology else {})
 
 
 def single(time_s: float) -> np.ndarray:
-    """Make the times of a point with one value."""
+    """Return the times of a point with one value."""
     return np.array([time_s])
 
 
 def positive(points: Iterable[ImportedPoint]) -> Sequence[ImportedPoint]:
-    """Leave out points whose time or rate was printed as 0."""
+    """Return the points without those whose time or rate was printed as 0."""
     return [point for point in points if np.median(point.times_s) > 0]

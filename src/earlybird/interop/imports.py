@@ -28,7 +28,7 @@ Read = Callable[[str, str], Sequence[Imported]]  # text, name of the file -> wha
 
 @dataclass(frozen=True)
 class Measured:
-    """What a text does not say of a measurement: `started` is a time in ISO 8601."""
+    """The properties of a measurement that a text does not state: `started` is a time in ISO 8601."""
 
     mpi: str = UNKNOWN
     host: str = UNNAMED_HOST
@@ -37,7 +37,7 @@ class Measured:
     level: str = LEVELS[0]
 
     def __post_init__(self) -> None:
-        """Raise InputError unless the MPI begins with the name of one, which a label or settings may
+        """Raise InputError unless the MPI begins with the name of an MPI, which a label or settings may
         follow."""
         name, hyphen, label = split_settings(self.mpi)[0].partition("-")
         known = (*(flavour for flavour in FLAVOURS if flavour != "system"), *OTHER_MPIS, UNKNOWN)
@@ -50,7 +50,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Imports:
-    """How many launches and values a run was made of, and remarks."""
+    """The number of launches and values that a run was made of, and remarks."""
 
     launches: int
     values: int
@@ -58,7 +58,7 @@ class Imports:
 
 
 def import_run(sources: Sequence[Path], read: Read, measured: Measured, output: Path) -> Imports:
-    """Create the run folder `output` of the launches that `read` finds in the files."""
+    """Create the run folder `output` from the launches that `read` finds in the files."""
     texts = [_whole_text(source) for source in sources]
     launches = [
         (source, text, imported)
@@ -109,8 +109,8 @@ def import_run(sources: Sequence[Path], read: Read, measured: Measured, output: 
 
 
 def _refuse_repeated(launches: Sequence[_Launch]) -> None:
-    """Raise InputError for a launch that is given twice: two print the same few values by chance, but not the
-    same table, whatever a log wrote before its lines."""
+    """Raise InputError for a launch that is given twice: two launches print the same few values by chance,
+    but not the same table, whatever text a log wrote before its lines."""
     first: dict[str, Path] = {}
     for source, text, imported in launches:
         before = first.setdefault(bare(text), source)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from earlybird.data.check import LINK, Check
 from earlybird.data.guidelines import UNDECIDED, VIOLATED, GuidelineChecks
-from earlybird.data.labels import signed_percent
+from earlybird.data.labels import mapped_by, signed_percent
 from earlybird.data.plain_text import plain_line
 from earlybird.data.points import point_texts
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER, Change, Point, RunComparison
@@ -14,13 +14,14 @@ from earlybird.data.schema import Estimate
 
 
 def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> str:
-    """A suite for each comparison. A slower point fails; an inconclusive one is skipped, or fails too if
-    `strict`; a point that only the first side has is skipped."""
+    """Return a suite for each comparison. A slower point fails; an inconclusive point is skipped, or fails
+    too if `strict`; a point that only the first side has is skipped."""
     return _document([_suite(comparison, strict) for comparison in comparisons])
 
 
 def check_junit_xml(check: Check) -> str:
-    """A testcase for each node and for each link that is not as the others; undecided ones are skipped."""
+    """Return a testcase for each node and for each link that differs from the others; undecided ones are
+    skipped."""
     suite = ElementTree.Element("testsuite", name="earlybird check")
     for host in check.hosts:
         case = ElementTree.SubElement(suite, "testcase", classname="node", name=host)
@@ -45,7 +46,7 @@ def check_junit_xml(check: Check) -> str:
 
 
 def failed_check_xml(sentence: str) -> str:
-    """A check that could not complete."""
+    """Return the report of a check that could not complete."""
     suite = ElementTree.Element(
         "testsuite", name="earlybird check", tests="1", failures="0", errors="1", skipped="0"
     )
@@ -64,11 +65,12 @@ def _document(suites: Iterable[ElementTree.Element]) -> str:
 
 
 def guidelines_xml(found: GuidelineChecks, *, strict: bool = False) -> str:
-    """A suite with a testcase for each check. A violated guideline fails; an inconclusive one is skipped, or
-    fails too if `strict`."""
+    """Return a suite with a testcase for each check. A violated guideline fails; an inconclusive guideline is
+    skipped, or fails too if `strict`."""
     suite = ElementTree.Element("testsuite", name=f"guidelines of {found.mpi} in {found.run}")
     for one in found.checks:
-        name = f"{one.text()}, {one.ranks} ranks, {one.layout}, mapped by {one.map_by}"
+        where = f"{one.text()}, {one.ranks} ranks, {one.layout}"
+        name = ", ".join(filter(None, (where, mapped_by(one.map_by))))
         case = ElementTree.SubElement(suite, "testcase", classname=one.kind, name=name)
         case.set("time", f"{one.time_s:.9g}")
         message = _message(one.outcome, one.ratio) + f"; {one.remedy}" * bool(one.remedy)

@@ -29,8 +29,8 @@ _MAX_SHOWN = 60
 
 
 def bare(text: str) -> str:
-    """Remove colours of a terminal, and what all lines begin with and no benchmark prints; nothing if a line
-    differs."""
+    """Remove colours of a terminal, and the prefix with which all lines begin and which no benchmark prints;
+    remove nothing if a line differs."""
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     for _ in range(_INNERMOST):
         lines = text.split("\n")
@@ -43,14 +43,15 @@ def bare(text: str) -> str:
 
 
 def _before_first_remark(lines: Sequence[str]) -> list[re.Pattern[str]]:
-    """Find the prefix of the first line with a remark, whatever it is: no remark of a benchmark has one."""
+    """Return the prefix of the first line with a remark, whatever it is: no remark of a benchmark has a
+    prefix."""
     first = next((line for line in lines if "#" in line), "#")
     prefix = first[: first.index("#")]
     return [re.compile(re.escape(prefix))] if prefix.strip() else []
 
 
 def _is_before_all(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:
-    """Tell whether every line has the prefix, of which an editor may have removed blanks at the end."""
+    """Return whether every line has the prefix; an editor may have removed blanks at its end."""
     filled = [line for line in lines if line.strip()]
     return len(filled) > 1 and all(pattern.match(line) or pattern.fullmatch(f"{line} ") for line in filled)
 
@@ -61,7 +62,7 @@ def _without(pattern: re.Pattern[str], line: str) -> str:
 
 
 def prefix_of(title: re.Pattern[str], text: str) -> str:
-    """Find what stands before the first title that is not at the beginning of its line; "" if there is none.
+    """Return the text before the first title that is not at the beginning of its line; "" if there is none.
 
     `title` matches a title at the beginning of a line.
     """

@@ -15,7 +15,7 @@ from earlybird.interop.exports import Exported
 
 @dataclass(frozen=True)
 class _Messages:
-    """Sums of messages, the number of ranks, the pattern if they are of one, and remarks."""
+    """The sums of messages, the number of ranks, the pattern if they follow one, and remarks."""
 
     totals: PairTotals
     num_ranks: int

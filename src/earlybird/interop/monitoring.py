@@ -26,9 +26,9 @@ _NO_CLASS = -1
 
 @dataclass(frozen=True, eq=False)
 class Monitored:
-    """Sums by pair and size class, of the files of the ranks in `found`, some of `num_ranks`.
+    """The sums by pair and size class, from the files of the ranks in `found`, which are some of `num_ranks`.
 
-    The size class is -1 where a file does not say the sizes of the program's own messages.
+    The size class is -1 if a file does not state the sizes of the program's own messages.
     """
 
     totals: PairTotals
@@ -36,7 +36,7 @@ class Monitored:
     found: frozenset[int]
 
     def remarks(self) -> list[str]:
-        """A sentence if files of ranks are missing that others sent to."""
+        """Return a sentence if files of ranks are missing that others sent to."""
         missing = sorted(set(range(self.num_ranks)) - self.found)
         if not missing:
             return []
@@ -46,16 +46,16 @@ class Monitored:
 
 @dataclass
 class _Pair:
-    """What the lines of a pair of ranks in one file add up to."""
+    """The sums of the lines for a pair of ranks in one file."""
 
     messages: int = 0
     bytes: int = 0
     histogram: Sequence[int] = ()
 
     def by_class(self) -> list[tuple[int, int, int]]:
-        """(size class, messages, bytes) in whole numbers that add up to those of the pair.
+        """Return (size class, messages, bytes) in whole numbers that add up to those of the pair.
 
-        The bytes between those that the classes have at least and at most are spread over them evenly.
+        The bytes between the minimum and the maximum of the classes are distributed over them evenly.
         """
         counts = [(k, count) for k, count in enumerate(self.histogram) if count]
         least = [count << k - 1 if k else 0 for k, count in counts]
@@ -72,9 +72,9 @@ class _Pair:
 
 
 def load_monitoring(sources: Sequence[Path], *, internal: bool = False) -> Monitored:
-    """Add up the files of all prefixes; `internal`: also the messages that Open MPI sent for collectives.
+    """Add up the files of all prefixes; `internal`: include the messages that Open MPI sent for collectives.
 
-    Raises InputError if a prefix has no files, or naming the line that is not as Open MPI writes it.
+    Raises InputError if a prefix has no files, or, naming the line, if a line is not as Open MPI writes it.
     """
     paths = list(dict.fromkeys(path for source in sources for path in _files(Path(source))))
     found = frozenset(_rank(path) for path in paths)
@@ -91,7 +91,7 @@ def load_monitoring(sources: Sequence[Path], *, internal: bool = False) -> Monit
 
 
 def _files(source: Path) -> list[Path]:
-    """The file itself, or those of a prefix, in the order of ranks."""
+    """Return the file itself, or those of a prefix, in the order of ranks."""
     if _FILE.fullmatch(source.name) and source.is_file():
         return [source]
     folder = source.parent
@@ -109,7 +109,7 @@ def _rank(path: Path) -> int:
 
 
 def _pairs(path: Path, kinds: Iterable[str]) -> dict[int, _Pair]:
-    """What the rank of the file sent, by receiver."""
+    """Return the messages that the rank of the file sent, by receiver."""
     lines = files.read_text(path, "monitoring file").split("\n")
     if lines[0].rstrip() != _SECTION:
         raise InputError(f"{path} line 1 is {lines[0][:60]!r}, not {_SECTION!r}; {_GIVE}")

@@ -12,7 +12,7 @@ from earlybird.data.results import Result
 
 @dataclass(frozen=True)
 class _Gauge:
-    """A metric: what it is, and its value of a result; None if the result has none."""
+    """A metric: its description, and its value in a result; None if the result has none."""
 
     name: str
     unit: str
@@ -52,14 +52,14 @@ _GAUGES = (
 
 
 def openmetrics_text(results: Sequence[Result], header: Mapping[str, Any]) -> str:
-    """A gauge for each quantity, with a sample for each result; its configuration is in the labels.
+    """Return a gauge for each quantity, with a sample for each result; its configuration is in the labels.
 
-    The text is valid in the older text format of Prometheus too, which the node exporter expects: no types
-    but gauges and no timestamps. Instead `earlybird_run_start_time_seconds` says when the run began.
+    The text is also valid in the older text format of Prometheus, which the node exporter expects: it has no
+    types but gauges and no timestamps. Instead `earlybird_run_start_time_seconds` states when the run began.
 
     Parameters
     ----------
-    header : of the run, its `run.json`.
+    header : the `run.json` of the run.
     """
     lines = _family("earlybird_run_start_time_seconds", "seconds", "When the run began, in Unix time.")
     lines += [f"earlybird_run_start_time_seconds{_labels(_of_run(header))} {_started(header)}"]
@@ -93,7 +93,7 @@ def _of(result: Result) -> dict[str, Any]:
 
 
 def _labels(values: Mapping[str, Any]) -> str:
-    """`{a="b",...}`: an empty value is the same as no label."""
+    """Return `{a="b",...}`: an empty value is the same as no label."""
     labels: dict[str, str] = {}
     for name, value in values.items():
         if value not in (None, ""):
@@ -103,7 +103,7 @@ def _labels(values: Mapping[str, Any]) -> str:
 
 
 def _label_name(name: str, taken: Collection[str]) -> str:
-    """A name that the format allows, and that no other label has."""
+    """Return a name that the format allows, and that no other label has."""
     name = re.sub(r"[^a-zA-Z0-9_]", "_", name)
     name = name if re.match("[a-zA-Z]", name) else f"label_{name}"  # names with __ first are Prometheus' own
     while name in taken:

@@ -12,7 +12,7 @@ _EACH_FILE = "; `earlybird export RUN --to osu` writes a file for each"
 
 
 class Group(Protocol):
-    """Points that are measured together, see `measure.groups`."""
+    """A group of points that are measured together, see `measure.groups`."""
 
     @property
     def kernel(self) -> str: ...
@@ -23,7 +23,7 @@ class Group(Protocol):
 
 
 def check_one_column(groups: Sequence[Group]) -> None:
-    """Raise InputError for what does not fit into the one column of OSU."""
+    """Raise InputError for points that do not fit into the one column of OSU."""
     points = [point for group in groups for point in group.points]
     if len({point["mpi"] for point in points}) > 1:
         raise InputError(f"--format osu prints one column: measure one --mpi{_EACH_FILE}")

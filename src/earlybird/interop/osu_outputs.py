@@ -99,7 +99,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class _Setup:
-    """What holds for all rows of a table."""
+    """The properties that hold for all rows of a table."""
 
     where: str
     test: str  # of the title, in lower case, such as `multi latency`
@@ -113,16 +113,17 @@ class _Setup:
 
 def read_osu(text: str, where: str, ranks: int | None, window: int | None = None) -> Imported:
     """Read the table of one of the OSU Micro-Benchmarks 3 to 7, as printed, also with -f (minimum and
-    maximum) and with -z 50: then the median over iterations is taken, not the mean.
+    maximum) and with -z 50, where the median over iterations is used instead of the mean.
 
     Parameters
     ----------
-    ranks : of a collective or of pairs, which OSU does not print.
+    ranks : number of ranks of a collective or of pairs, which OSU does not print.
     window : messages in a window (-W), where it is not printed; None for the default.
 
     Raises
     ------
-    InputError for a text that is none, is incomplete, or belongs to a benchmark without a quantity here.
+    InputError for a text that is not such a table, is incomplete, or belongs to a benchmark without a known
+    quantity.
     """
     title = only_title(_TITLE, text, where, "'# OSU MPI Latency Test v7.4'; give the whole output")
     test, version = _test(title, text, where), title[3] or ""
@@ -163,8 +164,8 @@ def read_osu(text: str, where: str, ranks: int | None, window: int | None = None
 
 
 def _test(title: re.Match[str], text: str, where: str) -> str:
-    """Find the test in the title, in lower case; raises InputError unless it is one of MPI in C, of host
-    memory and of a version that is known."""
+    """Return the test in the title, in lower case; raise InputError unless it is a test of MPI in C, of host
+    memory and of a known version."""
     suite, named, version = title[1], title[2], title[3] or ""
     layer, _, test = named.partition(" ")
     is_mpi, _, device = layer.partition("-")
@@ -190,8 +191,8 @@ def _test(title: re.Match[str], text: str, where: str) -> str:
 
 
 def _refuse_other_programs(before: str, where: str) -> list[str]:
-    """List the programs of the command lines in the text before the title; raises InputError for those that
-    have the title of another one, and for GPUs."""
+    """Return the programs of the command lines in the text before the title; raise InputError for programs
+    that have the title of another one, and for GPUs."""
     programs = []
     for command in _COMMAND.finditer(before):
         if "_fan_" in command[1] or "xccl" in command[1]:
@@ -205,14 +206,14 @@ def _refuse_other_programs(before: str, where: str) -> list[str]:
 
 
 def _arguments(before: str, test: str) -> str:
-    """Find the arguments of the last command line of the program of this test in the text before the title;
-    those of other programs, and earlier ones, are of texts that are not here, such as of a failure."""
+    """Return the arguments of the last command line of the program of this test in the text before the title;
+    other programs and earlier command lines belong to other texts, such as that of a failure."""
     of_program = [command[2] for command in _COMMAND.finditer(before) if command[1] == _program(test)]
     return of_program[-1] if of_program else ""
 
 
 def _program(test: str) -> str:
-    """Name the program that prints this test of its title."""
+    """Return the program that prints this test in its title."""
     operation, method = _operation(test)
     if operation is None:
         return _PROGRAMS.get(test, "")
@@ -225,7 +226,7 @@ def _window_of(arguments: str) -> int | None:
 
 
 def _root_of(arguments: str, test: str, ranks: int | None, where: str) -> int | None:
-    """Find the root that a command line chooses; raises InputError for one that changes or is no rank."""
+    """Return the root that a command line chooses; raise InputError for a root that changes or is no rank."""
     option = _ROOT_OPTION.search(arguments)
     if option is None or _operation(test)[0] not in ROOTED:
         return None
@@ -244,7 +245,7 @@ def _root_of(arguments: str, test: str, ranks: int | None, where: str) -> int | 
 
 
 def _pairs(text: str, where: str) -> tuple[int | None, int | None]:
-    """Find the pairs and the window of osu_mbw_mr."""
+    """Return the pairs and the window of osu_mbw_mr."""
     found = _PAIRS.search(text)
     if found and found[2] == "varied":
         raise InputError(
@@ -256,14 +257,15 @@ def _pairs(text: str, where: str) -> tuple[int | None, int | None]:
 
 
 def _one_window(where: str, given: int | None, in_text: int | None) -> int | None:
-    """Return what the option or the text says of the window; raises InputError if they differ."""
+    """Return the window that the option or the text states; raise InputError if they differ."""
     if None not in (given, in_text) and given != in_text:
         raise InputError(f"--window is {given} and {where} has a window of {in_text}; omit --window")
     return in_text or given
 
 
 def _counts(test: str, text: str) -> dict[str, str]:
-    """Find threads or processes of the sender and of the receiver, as `1:2`; none if they are not printed."""
+    """Return threads or processes of the sender and of the receiver, as `1:2`; none if they are not
+    printed."""
     if (kernel := _LATENCY_KERNELS.get(test, "")) not in COUNT_LINES:
         return {}
     name, *lines = COUNT_LINES[kernel]
@@ -277,7 +279,7 @@ def _counts(test: str, text: str) -> dict[str, str]:
 def _hidden(
     setup: _Setup, points: Sequence[ImportedPoint], version: str, is_assumed: bool, programs: Sequence[str]
 ) -> str:
-    """Say what the text does not show, without what holds for all texts."""
+    """Return what the text does not show, without the parts that hold for all texts."""
     numbers = tuple(int(one) for one in re.findall(r"[0-9]{1,4}", version)[:2])
     hidden = values_text(points)
     if setup.test in _BANDWIDTHS and is_assumed:
@@ -294,8 +296,8 @@ def _hidden(
 
 
 def _with_new_contents(point: ImportedPoint, parameters: Mapping[str, str] | None = None) -> ImportedPoint:
-    """Replace reused contents by those that are new in every timed region; for message rates that is what a
-    point without the key has."""
+    """Return the point with contents that are new in every timed region instead of reused ones; for message
+    rates a point without the key has such contents."""
     config = {name: value for name, value in point.config.items() if name != "buffers"}
     if point.kernel == PINGPONG.name:
         config["buffers"] = "vary"
@@ -303,7 +305,8 @@ def _with_new_contents(point: ImportedPoint, parameters: Mapping[str, str] | Non
 
 
 def _operation(test: str) -> tuple[str | None, str]:
-    """Find operation, or None, and method of a test of OSU such as `broadcast persistent latency`."""
+    """Return the operation, or None, and the method of a test of OSU such as `broadcast persistent
+    latency`."""
     if not test.endswith(_LATENCY):
         return None, DEFAULT
     call = test.removesuffix(_LATENCY)
@@ -311,9 +314,9 @@ def _operation(test: str) -> tuple[str | None, str]:
 
 
 def _grid(text: str, where: str, ranks: int | None) -> tuple[int, ...]:
-    """Find the periodic grid of a neighbourhood collective, whose corners are neighbours too.
+    """Return the periodic grid of a neighbourhood collective, whose corners are neighbours too.
 
-    InputError unless a topology of `measure collective` is that grid.
+    Raises InputError unless a topology of `measure collective` is that grid.
     """
     found = _DIMENSIONS.search(text)
     grid = tuple(map(int, found[1].split())) if found else ()
@@ -330,7 +333,7 @@ def _grid(text: str, where: str, ranks: int | None) -> tuple[int, ...]:
 
 
 def _table(text: str, where: str) -> tuple[list[str], list[list[float]], bool]:
-    """Read the names of the columns, such as `Size` and `Avg Latency(us)`, the numbers of the rows, and
+    """Return the names of the columns, such as `Size` and `Avg Latency(us)`, the numbers of the rows, and
     whether OSU validated them (-c)."""
     columns: list[str] = []
     rows = []
@@ -399,8 +402,8 @@ def _points(setup: _Setup, row: Mapping[str, float]) -> Iterator[ImportedPoint]:
 
 
 def _message_rate(setup: _Setup, size_bytes: int, row: Mapping[str, float]) -> ImportedPoint:
-    """Make a point of osu_mbw_mr: of the median bandwidth, else of the message rate, which has the most
-    digits and which -R 0 leaves out."""
+    """Return a point of osu_mbw_mr: of the median bandwidth, otherwise of the message rate, which has the
+    most digits and which -R 0 omits."""
     is_median = MEDIAN_BANDWIDTH in row
     if "Messages/s" in row and not is_median:
         printed = messages_per_s = row["Messages/s"]

@@ -62,11 +62,11 @@ _MEANS = (_MEAN, _BANDWIDTH, _MEGABYTES, _MESSAGES)
 
 @dataclass(frozen=True)
 class OsuTable:
-    """A table.
+    """A table as a program of OSU prints it.
 
     Attributes
     ----------
-    program : that prints such tables, such as `osu_latency`.
+    program : the program that prints such tables, such as `osu_latency`.
     config : what all of its rows have in common, with the method, if the kernel has several.
     text : the lines, the last of which ends with a newline.
     """
@@ -81,11 +81,11 @@ _NEEDED = {kernels.MSGRATE.name: ("threads", "window"), BIDIRECTIONAL: ("window"
 
 
 def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
-    """A table for each benchmark and configuration; of several launches, each value is their median.
+    """Return a table for each benchmark and configuration; for several launches, each value is their median.
 
-    Of a launch it is OSU's, as with -f and -z 50: the mean over the steady iterations, of collectives the
-    mean, the minimum and the maximum over ranks of such means, and the median over iterations. Samples of
-    which OSU has no table are left out, see `is_osu`.
+    The value of one launch is OSU's, as with -f and -z 50: the mean over the steady iterations; for
+    collectives the mean, the minimum and the maximum over ranks of such means; and the median over
+    iterations. Samples for which OSU has no table are omitted, see `is_osu`.
     """
     tables: dict[tuple[Any, ...], list[Sample]] = {}
     for sample in filter(is_osu, samples):
@@ -97,7 +97,8 @@ def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
 
 
 def osu_files(samples: Iterable[Sample]) -> dict[str, str]:
-    """File name -> text: each launch has its own table of each benchmark and configuration.
+    """Return the text of each file by its name: each launch has its own table of each benchmark and
+    configuration.
 
     A name has the program, what differs between its tables, and the number of the launch among those with
     such a table: `osu_latency-intra_socket-1.txt`.
@@ -124,7 +125,7 @@ def _varying(tables: Sequence[OsuTable]) -> list[str]:
 
 
 def is_osu(sample: Sample) -> bool:
-    """Whether one of OSU's programs measures this quantity, and so."""
+    """Return whether one of OSU's programs measures this quantity in the same way."""
     if sample.config.keys() & (set(PARAMETERS) - {VALIDATION}):
         return False
     if sample.kernel == kernels.COLLECTIVE.name:
@@ -138,7 +139,8 @@ def is_osu(sample: Sample) -> bool:
 
 
 def is_osu_collective(config: Mapping[str, Any], method: str | None) -> bool:
-    """OSU's counts are equal, its neighbours are those in a grid, without a persistent test of them."""
+    """Return whether OSU measures such a collective: its counts are equal, its neighbours are those in a
+    grid, without a persistent test of them."""
     operation = config.get("operation")
     if operation in WITH_TOPOLOGY and (_is_persistent(method) or min(_grid(config), default=0) < 3):
         return False
@@ -150,7 +152,7 @@ def _is_persistent(method: str | None) -> bool:
 
 
 def _grid(config: Mapping[str, Any]) -> tuple[int, ...]:
-    """Its dimensions; none without a topology, and of one that OSU does not have."""
+    """Return the dimensions of the grid; none without a topology, and for a topology that OSU lacks."""
     if "ranks" not in config:
         return ()
     ranks, topology = config["ranks"], config.get("topology", "")
@@ -190,7 +192,7 @@ def _table(samples: Sequence[Sample]) -> OsuTable:
 
 
 def _unknown(samples: Sequence[Sample]) -> tuple[str, ...]:
-    """The columns whose statistic imported samples do not have."""
+    """Return the columns whose statistic imported samples do not have."""
     medians = (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)
     if any(sample.statistic == MEDIAN for sample in samples):
         return _MEANS
@@ -198,7 +200,7 @@ def _unknown(samples: Sequence[Sample]) -> tuple[str, ...]:
 
 
 def _varies(sample: Sample) -> bool:
-    """Whether a kernel that can reuse contents has not."""
+    """Return whether contents can be reused by the kernel and were not reused in the sample."""
     return (
         sample.kernel in (kernels.PINGPONG.name, kernels.MSGRATE.name)
         and sample.config.get("buffers", "vary") == "vary"
@@ -216,7 +218,7 @@ def _above_title(sample: Sample) -> list[str]:
 
 
 def _title(sample: Sample) -> tuple[str, str, list[str]]:
-    """The program, its test, and the lines between the title and the header."""
+    """Return the program, its test, and the lines between the title and the header."""
     if sample.kernel == kernels.COLLECTIVE.name:
         operation = sample.config["operation"]
         program, test = f"osu_{operation}", _COLLECTIVES[operation]
@@ -253,7 +255,8 @@ def _both_directions(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def _collective(samples: Sequence[Sample]) -> dict[str, float]:
-    """Of imported runs without times of ranks: the mean, and the slowest rank's if they have it."""
+    """Return the columns of imported runs without times of ranks: the mean, and that of the slowest rank if
+    they have it."""
     of_ranks = [one.rank_times_s[one.warmup :] for one in samples if one.rank_times_s is not None]
     if of_ranks:
         means_s = [times_s.mean(axis=0) for times_s in of_ranks]
@@ -287,6 +290,6 @@ def _over_launches(samples: Sequence[Sample], over_iterations: Callable = np.med
 
 
 def _per_second(amount: float, samples: Sequence[Sample], over_iterations: Callable = np.median) -> float:
-    """0 if the clock was too coarse for the time: `read_osu` leaves rates of 0 out."""
+    """Return the rate; 0 if the clock was too coarse for the time: `read_osu` omits rates of 0."""
     time_s = _over_launches(samples, over_iterations)
     return amount / time_s if time_s > 0 else 0.0

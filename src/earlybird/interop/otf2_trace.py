@@ -20,7 +20,7 @@ _GIVE = f"give the anchor file of a trace, such as {ANCHOR}, or the folder that 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """Sums by sender, receiver and exact size; `totals` may have several rows of one size class."""
+    """The sums by sender, receiver and exact size; `totals` may have several rows of one size class."""
 
     totals: PairTotals
     num_ranks: int
@@ -58,7 +58,8 @@ def load_trace(path: Path) -> Traced:
 
 @dataclass(eq=False)
 class _Trace:
-    """What the callbacks of the reader collect. They only store: the package prints errors inside them.
+    """The data that the callbacks of the reader collect. They only store: the package prints errors inside
+    them.
 
     The package's own objects (`otf2.reader`) refuse inter-communicators, and traces of EZTrace 2.0, whose
     groups share the number 0; hence the callbacks.
@@ -180,7 +181,8 @@ def _messages(trace: _Trace, path: Path) -> Traced:
 
 
 def _rank_of_receiver(trace: _Trace, comm: int, sender: int, receiver: int) -> int:
-    """The rank in MPI_COMM_WORLD; over an inter-communicator, `receiver` is a rank of the other group."""
+    """Return the rank in MPI_COMM_WORLD; over an inter-communicator, `receiver` is a rank of the other
+    group."""
     first, *second = (trace.groups[group] for group in trace.comms[comm])
     if first is None:
         return sender

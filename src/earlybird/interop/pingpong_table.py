@@ -11,7 +11,8 @@ PAIRS = "pingpong-of-pairs"
 
 
 def read_pingpong_table(path: str | Path) -> list[Imported]:
-    """What each placement of the table holds, in the order of their first lines; a placement is a launch.
+    """Return the content of each placement of the table, in the order of their first lines; a placement is a
+    launch.
 
     Raises InputError for a table that `load_pingpong_table` refuses.
     """
@@ -24,7 +25,7 @@ def read_pingpong_table(path: str | Path) -> list[Imported]:
 
 
 def _points(of_placement) -> list[ImportedPoint]:
-    """Repeated times of a point are its iterations."""
+    """Return the points of a placement; repeated times of a point are its iterations."""
     points = []
     for (level, pairs, size_bytes), rows in of_placement.groupby(["level", "n", "size_bytes"], sort=False):
         config = {"level": level, "size_bytes": int(size_bytes), "buffers": "reuse"}

@@ -11,16 +11,16 @@ from earlybird.data.units import MAX_BYTES, format_bandwidth, format_seconds
 
 
 def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) -> SimulatedMachine:
-    """The machine whose single messages and shared links have the costs of `profile`.
+    """Return the machine whose single messages and shared links have the costs of `profile`.
 
-    One message of a level costs what its ping-pong says. Without one its latency is that of the first
-    protocol and its bandwidth BW(1) of the last one; what messages share is the largest BW(N) of that. The
-    latency of the first protocol, inside a socket, is what a message adds to the time of a rank that sends
-    and receives many: half of it occupies the sender and half the receiver, without a ping-pong all of it the
-    receiver. A level without measurements costs as the next inner one. No level is made faster than a core
-    inside a socket, and none has less latency than an inner one, which a simulated machine cannot have:
-    `changed_costs` says where. Raises InputError without intra_socket, or without inter_node for several
-    nodes.
+    One message of a level costs what its ping-pong states. Without a ping-pong its latency is that of the
+    first protocol and its bandwidth BW(1) of the last one; the shared bandwidth is the largest BW(N) of that.
+    The latency of the first protocol, inside a socket, is what a message adds to the time of a rank that
+    sends and receives many: half of it occupies the sender and half the receiver, without a ping-pong all of
+    it the receiver. A level without measurements costs as much as the next inner one. No level is made faster
+    than a core inside a socket, and none has less latency than an inner one, which a simulated machine cannot
+    have: `changed_costs` states where. Raises InputError without intra_socket, or without inter_node for
+    several nodes.
     """
     if nodes * sockets * cores > MAX_RANKS:
         raise InputError(
@@ -62,7 +62,8 @@ def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) ->
 
 
 def changed_costs(profile: Profile, machine: SimulatedMachine) -> list[str]:
-    """What `machine`, which `simulated_machine` made, cannot have as the profile has it, a sentence each."""
+    """Return a sentence for each cost of the profile that `machine`, which `simulated_machine` made, cannot
+    have."""
     changed = []
     for name, cost in machine.levels.items():
         if (level := profile.levels.get(name)) is None:
@@ -94,7 +95,7 @@ def changed_costs(profile: Profile, machine: SimulatedMachine) -> list[str]:
 
 
 def loggps(profile: Profile) -> dict[str, dict[str, Any]]:
-    """The parameters of LogGPS for each level: L and o in seconds, G in seconds per byte, S in bytes.
+    """Return the parameters of LogGPS for each level: L and o in seconds, G in seconds per byte, S in bytes.
 
     The latency of the first protocol is what a message adds to the time of a rank that sends and receives
     many, so it is 2 o, and half a round trip of the ping-pong is L + 2 o. Without a ping-pong L is that
@@ -121,14 +122,14 @@ def loggps(profile: Profile) -> dict[str, dict[str, Any]]:
 
 
 def _single(profile: Profile, level: Level) -> LevelCost:
-    """What one message costs that no other delays."""
+    """Return the cost of a message that no other message delays."""
     if lines := profile.ping_pong(level.name)[1]:
         return LevelCost(lines[0].latency_s, lines[-1].bandwidth_bytes_per_s)
     return LevelCost(level.protocols[0].latency_s, _bandwidths(level)[0])
 
 
 def _bandwidths(level: Level) -> tuple[float, float]:
-    """BW(1) and the largest BW(N) of the last protocol."""
+    """Return BW(1) and the largest BW(N) of the last protocol."""
     counts, rates = level.protocols[-1].bandwidth_table()
     if counts[0] != 1:
         raise InputError(

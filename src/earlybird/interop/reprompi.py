@@ -33,8 +33,8 @@ _KNOWN = frozenset((
 
 @dataclass
 class _Iterations:
-    """The rows of one operation and size: for each process begins, ends and whether it kept its window; of a
-    table without processes the begins are 0 and the ends are the times."""
+    """The rows of one operation and size: for each process the begins, ends and whether it kept its window;
+    in a table without processes the begins are 0 and the ends are the times."""
 
     begins_s: dict[int, list[float]] = field(default_factory=dict)
     ends_s: dict[int, list[float]] = field(default_factory=dict)
@@ -42,12 +42,13 @@ class _Iterations:
 
 
 def read_repro(text: str, where: str) -> Imported:
-    """All iterations of every collective in one output of ReproMPI, also with -v (times of each process).
+    """Return all iterations of every collective in one output of ReproMPI, also with -v (times of each
+    process).
 
     Raises
     ------
-    InputError for a text that is none, is incomplete, has summaries alone, or no collective of `OPERATIONS`,
-    and for settings that are not known.
+    InputError for a text that is not such an output, is incomplete, has only summaries, or no collective of
+    `OPERATIONS`, and for unknown settings.
     """
     settings = {name.strip(): value.strip() for name, value in _SETTING.findall(text)}
     headers = list(_HEADER.finditer(text))
@@ -97,8 +98,8 @@ def read_repro(text: str, where: str) -> Imported:
 
 
 def _parameters(settings: Mapping[str, str]) -> dict[str, str]:
-    """How ranks began and by which clock they were timed, if not as by default; how clocks were synchronized
-    only if times or begins depend on it."""
+    """Return how ranks began and by which clock they were timed, unless by default; how clocks were
+    synchronized only if times or begins depend on it."""
     given = {name: settings.get(name, default) for name, default in _DEFAULTS.items()}
     if given[RUNTIME_TYPE] != "global" and given[PROCSYNC] not in _BY_CLOCK:
         del given[CLOCKSYNC]
@@ -128,7 +129,7 @@ def _check_columns(columns: Sequence[str], is_global: bool, where: str) -> None:
 
 
 def _moments(is_global: bool) -> tuple[str, str]:
-    """The columns of begin and end, by one clock or by that of each process."""
+    """Return the columns of begin and end, by one clock or by that of each process."""
     clock = "gl" if is_global else "loc"
     return f"{clock}_tstart_sec", f"{clock}_tend_sec"
 
@@ -162,7 +163,8 @@ def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str |
 
 
 def _check_complete(rows: Sequence[Mapping], settings: Mapping[str, str], ranks: int, where: str) -> None:
-    """Jobs are printed one after another, with -v the processes of each: only the last may be cut off."""
+    """Raise InputError for a table that was cut off. Jobs are printed one after another, with -v the
+    processes of each: only the last may be cut off."""
     last = rows[-1]
     repetitions = whole_number(settings.get("nrep", "")) or 0
     if last["nrep"] + 1 < repetitions or last.get("process", ranks - 1) != ranks - 1:
@@ -175,7 +177,7 @@ def _check_complete(rows: Sequence[Mapping], settings: Mapping[str, str], ranks:
 def _by_point(
     rows: Sequence[Mapping], settings: Mapping[str, str], is_global: bool, where: str
 ) -> dict[tuple[str, int], _Iterations]:
-    """The iterations of each operation and size in bytes, in the order of their first rows."""
+    """Return the iterations of each operation and size in bytes, in the order of their first rows."""
     found: dict[tuple[str, int], _Iterations] = {}
     begin, end = _moments(is_global)
     for row in rows:
@@ -197,7 +199,8 @@ def _by_point(
 def _point(
     iterations: _Iterations, config: Mapping, is_global: bool, where: str
 ) -> tuple[ImportedPoint | None, int]:
-    """None without a valid iteration; and how many were invalid: their window was missed."""
+    """Return the point, None without a valid iteration, and how many iterations were invalid: they missed
+    their window."""
     if len({len(of_process) for of_process in iterations.ends_s.values()}) > 1:
         raise InputError(
             f"{where}: processes of {config['operation']} have different numbers of repetitions; it was cut "

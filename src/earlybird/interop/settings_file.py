@@ -16,7 +16,7 @@ from earlybird.data.shell_commands import quoted
 
 
 def write_settings(settings: Configuration | None, path: Path) -> list[str]:
-    """Write the settings that select an MPI's algorithms; return remarks: what they set, and how to use
+    """Write the settings that select an MPI's algorithms; return remarks on what they set, and how to use
     them."""
     if settings is None:
         raise InputError(
@@ -47,7 +47,7 @@ def write_settings(settings: Configuration | None, path: Path) -> list[str]:
 
 
 def _unused_files(settings: Configuration, path: Path) -> list[str]:
-    """Return the files that MPICH's settings at `path` may have had, and that these settings do not."""
+    """Return the files that MPICH's settings at `path` may have had, and that these settings do not use."""
     if settings.kind != "shell":
         return []
     others = [
@@ -57,7 +57,7 @@ def _unused_files(settings: Configuration, path: Path) -> list[str]:
 
 
 def _in_force(settings: Configuration) -> list[str]:
-    """Describe what is set for each operation, and for which nothing is."""
+    """Return a description of what is set for each operation, and for which operations nothing is set."""
     in_force = [
         _named(regions, settings)
         for operation, regions in by_operation(settings.regions).items()
@@ -68,7 +68,8 @@ def _in_force(settings: Configuration) -> list[str]:
 
 
 def _named(regions: list[Region], settings: Configuration) -> str:
-    """Describe the regions of each operation, which is named if the settings are for several."""
+    """Return a description of the regions of each operation, which is named if the settings are for
+    several."""
     if len(settings.operations) == 1:
         return describe(regions)
     return "; ".join(

@@ -69,7 +69,7 @@ def run_script(
 
 
 def check_script(command: Sequence[str], output: Path | None, budget_s: float) -> str:
-    """Return a script that checks all nodes of its allocation; its status is that of the check."""
+    """Return a script that checks all nodes of its allocation and exits with the status of the check."""
     folder = '"check-$SLURM_JOB_ID"' if output is None else path_argument(output)
     nodes = "sbatch --nodes=64 SCRIPT, or sbatch --nodelist=n[1-64] SCRIPT"
     submit = f"submit it with the nodes to check:\n#   {nodes}"

@@ -11,7 +11,7 @@ from earlybird.toolchain.build import is_built, names_of_builds
 
 
 def simulated_flavour(name: str | None) -> flavours.Flavour:
-    """Return SimGrid, or the flavour `name`, which must be a SimGrid; InputError if there is none."""
+    """Return SimGrid, or the flavour `name`, which must be a SimGrid; raise InputError if there is none."""
     flavour = flavours.find_flavour(name or flavours.SIMULATED)
     if flavour.family != flavours.SIMULATED:
         raise InputError(
@@ -34,7 +34,8 @@ def built_flavours() -> Iterator[flavours.Flavour]:
 
 
 def choose_flavour(name: str | None, note: Callable[[str], None] | None = None) -> flavours.Flavour:
-    """Return the flavour `name`, else that of an enclosing `exec`, else the first one that is built.
+    """Return the flavour `name`, otherwise the flavour of an enclosing `exec`, otherwise the first flavour
+    that is built.
 
     `note` gets a warning on the installation.
     """

@@ -78,7 +78,7 @@ class CommandPrograms(
         defaults=[(), False, False, False, False, False],
     )
 ):
-    """What is known about the programs of a command.
+    """The known facts on the programs of a command.
 
     Attributes
     ----------
@@ -97,9 +97,10 @@ UNKNOWN = CommandPrograms()
 def programs_of(
     arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str], has_abi_library: bool = False
 ) -> CommandPrograms:
-    """What the arguments of a command show about its programs; empty if nothing can be determined.
+    """Return the facts that the arguments of a command show about its programs; empty if nothing can be
+    determined.
 
-    `has_abi_library`: libearlybird is there for programs of the MPI standard's own ABI, too.
+    `has_abi_library`: a libearlybird for programs of the MPI standard's own ABI exists, too.
     """
     at = launcher_at(arguments, flavour)
     if at is None:
@@ -130,16 +131,16 @@ def programs_of(
 
 
 class _Candidate(namedtuple("_Candidate", "argument path program")):
-    """An argument that may be a program: by its path, or a command that is not the value of an option.
+    """An argument that may be a program: a path, or a command that is not the value of an option.
 
-    `program` is None where it is no ELF executable.
+    `program` is None if it is not an ELF executable.
     """
 
 
 def is_launcher(program: str, flavour: Flavour | None = None) -> bool:
-    """Tell whether a program, by its name or path, starts ranks; a launcher of `flavour` does.
+    """Return whether a program, by its name or path, starts ranks; a launcher of `flavour` does.
 
-    A script with a suffix in its name, such as mpirun-intel-job, may be a job of the user's, which must not
+    A script with a suffix in its name, such as mpirun-intel-job, may be a job of the user, which must not be
     run to print its version.
     """
     name = os.path.basename(program)
@@ -169,7 +170,7 @@ def launcher_at(arguments: Sequence[str], flavour: Flavour | None = None) -> int
 
 
 def _launches(arguments: Sequence[str]) -> list[list[str]]:
-    """The arguments of a launcher, for each of the programs that a lone colon separates."""
+    """Return the arguments of a launcher, for each of the programs that a lone colon separates."""
     rest = list(arguments[1:])
     if os.path.basename(arguments[0]) == "flux":
         subcommand = next((k for k, argument in enumerate(rest) if argument in _STARTS_RANKS), len(rest))
@@ -204,14 +205,15 @@ def _using_mpi(launches: Sequence[Sequence[_Candidate]]) -> list[_Candidate]:
 
 
 def _are_of_standard_abi(launches: Sequence[Sequence[_Candidate]]) -> bool:
-    """Whether all programs are, because one launch preloads one library."""
+    """Return whether all programs are of the MPI standard's ABI, because one launch preloads one library."""
     return {one.program.abi for one in _using_mpi(launches)} == {"standard"}
 
 
 def _said_of(
     launches: Sequence[Sequence[_Candidate]], command: str | None, flavour: Flavour, serves_standard: bool
 ) -> tuple[tuple[str, ...], bool]:
-    """The sentences on programs that cannot be reached, and whether the library is to be left out for them.
+    """Return the sentences on programs that cannot be reached, and whether the library must not be preloaded
+    for them.
 
     `command`: a program started without a launcher.
     """
@@ -228,7 +230,7 @@ def _said_of(
 def _started_by_another_mpi(
     argument: str, using: Sequence[_Candidate], flavour: Flavour, environment: Mapping[str, str]
 ) -> str | None:
-    """What is wrong where the launcher `argument` is of another MPI than a program that it starts."""
+    """Return what is wrong if the launcher `argument` is of another MPI than a program that it starts."""
     programs = [candidate for candidate in using if candidate.program.abi in _REMEDIES]
     launcher = find_command(argument, environment["PATH"]) if programs else None
     mpi = _mpi_of(launcher, flavour) if launcher else None
@@ -247,8 +249,8 @@ def _started_by_another_mpi(
 
 
 def _mpi_of(launcher: str, flavour: Flavour) -> Mpi | None:
-    """Whose launcher it is, asked of the launcher only where that is in doubt; None for one that does not
-    answer or starts programs of any MPI."""
+    """Return the MPI of `launcher`, which is started only if its MPI is in doubt; None if it does not answer
+    or starts programs of any MPI."""
     name = os.path.basename(launcher)
     if os.path.realpath(launcher) == os.path.realpath(flavour.mpiexec):
         return Mpi(flavour.family, flavour.version, ABI.get(flavour.family))
@@ -261,7 +263,7 @@ def _mpi_of(launcher: str, flavour: Flavour) -> Mpi | None:
 
 
 def _unreached(candidates: Sequence[_Candidate], command: str | None, flavour: Flavour) -> str | None:
-    """Why the program of a launch is static, where it is."""
+    """Return why the program of a launch cannot be reached, if it is static."""
     if any(one.program and one.program.libmpi for one in candidates):
         return None
     for one in candidates:
@@ -288,11 +290,11 @@ def _without_mpi(candidates: Sequence[_Candidate], command: str | None) -> str |
 def _is_mpi_program(
     arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str], serves_standard: bool
 ) -> bool:
-    """Whether the program of a launch is beyond doubt one that the library reaches.
+    """Return whether the library certainly reaches the program of a launch.
 
-    Which options take a value is not known of every launcher. So an argument after an option may be its
-    value, unless it can be started itself: then a program of this MPI is the launch's, anything else is in
-    doubt.
+    It is not known for every launcher which options take a value. An argument after an option may therefore
+    be its value, unless it can be started itself: then a program of this MPI is the launch's, anything else
+    is in doubt.
     """
     own = may_be_own = 0  # how many arguments belong to the preceding option, certainly or possibly
     for argument in arguments:
@@ -326,7 +328,7 @@ def _is_other(name: str) -> bool:
 
 
 def _is_python(path: Path) -> bool:
-    """Whether it is a Python, or a script that is run by one or calls one."""
+    """Return whether the file is a Python interpreter, or a script that is run by one or calls one."""
     if path.name.startswith(("python", "pypy")) and not path.suffix[1:].isalpha():
         return True
     try:

@@ -36,7 +36,7 @@ def start(request: Request, note: Note) -> object:
 
 
 def cannot_run(program: str, error: OSError) -> InputError:
-    """Return the error of a program that the system does not start."""
+    """Return the error for a program that the system does not start."""
     return InputError(
         f"{program} cannot be run ({cause_of(error)}); a script needs a first line such as #!/bin/sh"
     )
@@ -89,7 +89,7 @@ def _not_found(name: str, flavour: Flavour) -> str:
 
 
 def _how_to_run(path: str) -> str:
-    """Return the remedy for a file that the system does not start: chmod only of a program of this user."""
+    """Return the remedy for a file that the system does not start: chmod only for a program of this user."""
     status = os.stat(path)
     if status.st_mode & 0o111:
         return "copy it to a file system and under an owner for which you may run it"
@@ -126,10 +126,10 @@ def _interposed(
     *,
     may_refuse: bool,
 ) -> tuple[str, list[str], dict[str, str]]:
-    """Return the command to start so that ranks get the library; reports if they do not, or if it has no
-    effect.
+    """Return the command to start so that ranks get the library; print a remark if they do not, or if it has
+    no effect.
 
-    `may_refuse`: to raise InputError if it cannot be recorded, as for `record` itself.
+    `may_refuse`: raise InputError if the command cannot be recorded, as for `record` itself.
     """
     library = library_path(flavour)
     if not library.exists() and may_refuse:
@@ -186,7 +186,7 @@ def _suitable_flavour(command: list[str]) -> Flavour | None:
 
 
 def _costs(path: Path, flavour: Flavour, note: Note) -> str:
-    """Return the value of EARLYBIRD_COSTS; reports the message costs used."""
+    """Return the value of EARLYBIRD_COSTS; print which message costs are used."""
     from earlybird.data.message_costs import costs_of_profile
     from earlybird.data.profile import load_profile
 

@@ -20,10 +20,10 @@ _POLL_S = 0.02
 
 
 def main(alive: int, mark: str, remove_left: str, command: list[str]) -> None:
-    """Run `command` and end as it ends; end all of it when the pipe `alive` is closed.
+    """Run `command` and end with its status; end the whole job when the pipe `alive` is closed.
 
-    `mark` is in the environment of every process of the job; `remove_left` is Python that is run after it,
-    with the ids of its processes and the paths of the files that they had mapped as arguments.
+    `mark` is in the environment of every process of the job; `remove_left` is Python code that is run after
+    it, with the ids of its processes and the paths of the files that they had mapped as arguments.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     os.set_inheritable(alive, False)
@@ -93,7 +93,7 @@ def _end(launcher: int, mark: str) -> None:
 
 
 def _left(mark: str) -> list[int]:
-    """Return the processes of the job: descendants, which include the adopted, and those that have the mark,
+    """Return the processes of the job: descendants, including the adopted ones, and those that have the mark,
     as in the nodes of a virtual cluster."""
     states = {int(pid): _state_and_parent(pid) for pid in filter(str.isdecimal, os.listdir("/proc"))}
     ours = {os.getpid()}
@@ -106,7 +106,7 @@ def _left(mark: str) -> list[int]:
 
 
 def _mapped(pid: int) -> list[str]:
-    """Return the shared memory that a process has mapped."""
+    """Return the paths of the shared memory that a process has mapped."""
     try:
         with open(f"/proc/{pid}/maps", errors="replace") as stream:
             return [line.split(maxsplit=5)[-1].strip() for line in stream if "/dev/shm/" in line]
@@ -132,7 +132,7 @@ def _has_mark(pid: int, mark: str) -> bool:
 
 
 def _end_as(status: int) -> None:
-    """End this process in the manner of the launcher's `status`."""
+    """End this process with the launcher's `status`."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -17,10 +17,11 @@ HYDRA, SEQUENTIAL = "{host}:1\n", "{host}\n"
 
 @dataclass(frozen=True)
 class PlacementFile:
-    """`text` of a file, and how to start a program with it: `use`, a text to
-    format with `file` and `ranks`.
+    """The `text` of a file, and `use`, a text to format with `file` and `ranks` that states how to start a
+    program with it.
 
-    `binding` : what is to be known of how ranks are bound to the sockets of the layout; empty where they are.
+    `binding` : what the user must know about how ranks are bound to the sockets of the layout; empty if they
+    are.
     """
 
     text: str
@@ -29,16 +30,16 @@ class PlacementFile:
 
 
 def host_lines(hosts: Sequence[str], line: str) -> str:
-    """A line for each rank: `hosts` is where each one runs, `line` HYDRA or SEQUENTIAL."""
+    """Return a line for each rank: `hosts` is the host of each rank, `line` HYDRA or SEQUENTIAL."""
     return "".join(line.format(host=host) for host in hosts)
 
 
 def mpich_hosts(hosts: Sequence[str]) -> tuple[str, str | None]:
-    """The host file of MPICH's mpiexec, and the argument of its -rankmap: for each rank the number of its
-    host in the file; None if the ranks of each host follow one another.
+    """Return the host file of MPICH's mpiexec, and the argument of its -rankmap: for each rank the number of
+    its host in the file; None if the ranks of each host follow one another.
 
-    `hosts` is where each rank runs. A host that appears again would be another node: its ranks would share no
-    memory with the first ones.
+    `hosts` is the host of each rank. A host that appears again would be another node: its ranks would share
+    no memory with the first ones.
     """
     count = Counter(hosts)
     number = {host: k for k, host in enumerate(count)}
@@ -48,7 +49,8 @@ def mpich_hosts(hosts: Sequence[str]) -> tuple[str, str | None]:
 
 
 def parse_cpus(text: str) -> list[list[int]]:
-    """`0-3,8-11/4-7,12-15` -> the CPUs of each socket, in this order; raises InputError."""
+    """Return the CPUs of each socket from a text such as `0-3,8-11/4-7,12-15`; raise InputError for other
+    texts."""
     found = []
     for of_socket in text.split("/"):
         cpus = _cpus_of_socket(of_socket)
@@ -64,7 +66,7 @@ def parse_cpus(text: str) -> list[list[int]]:
 
 
 def _cpus_of_socket(text: str) -> list[int] | None:
-    """`0-3,8` -> [0, 1, 2, 3, 8]; None for other text and for an empty range."""
+    """Return [0, 1, 2, 3, 8] for `0-3,8`; None for other text and for an empty range."""
     cpus: list[int] = []
     for part in text.split(","):
         match = _CPUS.fullmatch(part.strip())
@@ -80,11 +82,12 @@ def _cpus_of_socket(text: str) -> list[int] | None:
 def placement_file(
     layout: Layout, target: str, hosts: Sequence[str] = (), cpus: Sequence[Sequence[int]] | None = None
 ) -> PlacementFile:
-    """What starts the ranks of `layout` where it places them.
+    """Return the file that makes the ranks of `layout` start where it places them.
 
     `target` is mpich, openmpi, intel, slurm, or rank-order, for a program that renumbers its ranks. `hosts`
     are the names of the nodes in the order of their numbers; rank-order needs none. `cpus` are those of each
     socket, of which each rank gets one; openmpi and rank-order take none.
+
     Raises InputError unless each node has one host of its own, and each rank a CPU of its socket.
     """
     if target == "rank-order":
@@ -154,7 +157,8 @@ def _mpich(hosts: Sequence[str], bound: dict[str, list[int]] | None, missing: st
 
 
 def _intel(hosts: Sequence[str], bound: dict[str, list[int]] | None, missing: str) -> PlacementFile:
-    """Of nodes with different CPUs a file of arguments: hosts have no variables of their own."""
+    """Return a machine file, or a file of arguments if nodes have different CPUs, because hosts have no
+    variables of their own."""
     pinned = "I_MPI_PIN_PROCESSOR_LIST"
     common = None if bound is None else _common(bound)
     # A list with more CPUs than ranks of a node is spread over these.
@@ -183,7 +187,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _by_host(hosts: Sequence[str], of_ranks: Sequence[int]) -> dict[str, list[int]]:
-    """The numbers of each host's ranks; hosts in the order in which they first appear."""
+    """Return the numbers of each host's ranks, with the hosts in the order in which they first appear."""
     found: dict[str, list[int]] = {host: [] for host in hosts}
     for host, number in zip(hosts, of_ranks, strict=True):
         found[host].append(number)
@@ -191,13 +195,13 @@ def _by_host(hosts: Sequence[str], of_ranks: Sequence[int]) -> dict[str, list[in
 
 
 def _common(lists: Mapping[str, list[int]]) -> list[int] | None:
-    """The list with which every other one begins."""
+    """Return the longest list if every other list is a prefix of it; None otherwise."""
     longest = max(lists.values(), key=len)
     return longest if all(one == longest[: len(one)] for one in lists.values()) else None
 
 
 def _cpu_of_ranks(layout: Layout, hosts: Sequence[str], cpus: Sequence[Sequence[int]]) -> list[int]:
-    """The ranks of a socket get its CPUs one after the other."""
+    """Return the CPU of each rank: the ranks of a socket get its CPUs one after the other."""
     found = []
     for host, socket, place in zip(hosts, layout.socket.tolist(), _place_on_socket(layout), strict=True):
         if socket >= len(cpus):
@@ -215,7 +219,7 @@ def _cpu_of_ranks(layout: Layout, hosts: Sequence[str], cpus: Sequence[Sequence[
 
 
 def _place_on_socket(layout: Layout) -> list[int]:
-    """How many ranks of its socket come before each rank."""
+    """Return how many ranks of its socket precede each rank."""
     taken: Counter[int] = Counter()
     places = []
     for socket in layout.socket_group().tolist():
@@ -225,7 +229,7 @@ def _place_on_socket(layout: Layout) -> list[int]:
 
 
 def _rankfile(layout: Layout, hosts: Sequence[str]) -> str:
-    """The ranks of a socket get its cores one after the other."""
+    """Return a rank file in which the ranks of a socket get its cores one after the other."""
     placed = zip(hosts, layout.socket.tolist(), _place_on_socket(layout), strict=True)
     return "".join(
         f"rank {rank}={host} slot={socket}:{core}\n" for rank, (host, socket, core) in enumerate(placed)
@@ -233,5 +237,5 @@ def _rankfile(layout: Layout, hosts: Sequence[str]) -> str:
 
 
 def _rank_order(layout: Layout) -> str:
-    """Which rank of the layout each place has, sorted by node and socket."""
+    """Return the rank of the layout at each place, sorted by node and socket."""
     return "".join(f"{rank}\n" for rank in np.lexsort((layout.socket, layout.node)))

@@ -45,9 +45,9 @@ _REMEDY = (
 def parse_hosts(text: str) -> tuple[str, ...]:
     """Return the hosts of `a,b,user@c` or of the file of that path.
 
-    Numbers of slots, as in `a:2`, are ignored: the layout says how many ranks a node has. Of a rank file,
-    the hosts are taken in the order of its ranks. Raises InputError for what is no host, and for one that
-    is named again.
+    Numbers of slots, as in `a:2`, are ignored: the layout determines the number of ranks of a node. The hosts
+    of a rank file are taken in the order of its ranks. Raises InputError for a text that is not a host, and
+    for a host that is named again.
     """
     if os.path.sep in text or os.path.isfile(text) or text.endswith((".txt", ".hosts")):
         hosts = _hosts_of_file(Path(text))
@@ -67,7 +67,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
 
 
 def without_user(host: str) -> str:
-    """Return the name that a node has itself: `user@node1` is node1."""
+    """Return the name of the node itself: node1 for `user@node1`."""
     return host.rpartition("@")[2]
 
 
@@ -114,7 +114,8 @@ def _hosts_of_ranks(hosts: Sequence[str], path: Path) -> list[str]:
 
 
 def _hosts_of_line(line: str, where: str) -> Iterator[str]:
-    """Yield the hosts of a line: one with its slots, or several as in LSB_HOSTS and LSB_MCPU_HOSTS of LSF."""
+    """Yield the hosts of a line: a host with its slots, or several as in LSB_HOSTS and LSB_MCPU_HOSTS of
+    LSF."""
     if _SECTION.fullmatch(line):
         raise InputError(
             f"{where}: {line} is a group of an inventory, such as Ansible's; give a host per line, as "
@@ -144,7 +145,7 @@ def _hosts_of_line(line: str, where: str) -> Iterator[str]:
 
 
 def _require_list_of_lsf(hosts: Sequence[str], num_lines: int, where: str) -> None:
-    """Raise InputError unless the hosts of a line can be those of LSF, whose lists are of one line."""
+    """Raise InputError unless the hosts of a line can be those of LSF, whose lists have one line."""
     addresses = [host for host in hosts if _ADDRESS.fullmatch(without_user(host))]
     if num_lines > 1 or len(addresses) not in (0, len(hosts)):
         why = "an address and a name" if len(addresses) not in (0, len(hosts)) else "several words"
@@ -171,7 +172,7 @@ def _with_user(host: str, user: str, where: str) -> str:
 
 
 def _without_slots(entry: str) -> str:
-    """Return the host of `node1:4`."""
+    """Return the host name in `node1:4`."""
     host, _, slots = entry.partition(":")
     return host if whole_number(slots) is not None else entry
 
@@ -200,6 +201,6 @@ def _refuse_repeated(hosts: Sequence[str], given: str, remedy: str) -> None:
 
 
 def _node(host: str) -> str:
-    """Return what is the same for all names of a host of which that can be seen."""
+    """Return a key that is equal for all names that obviously refer to one host."""
     name = without_user(host).lower()
     return "localhost" if name == "127.0.0.1" else name

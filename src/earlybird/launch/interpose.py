@@ -34,27 +34,27 @@ _SPOKEN = ".launchers"
 
 
 def inside() -> bool:
-    """Whether this process was started by an `exec` that interposes."""
+    """Return whether this process was started by an `exec` that interposes."""
     return f"{PREFIX}LIBRARY" in os.environ
 
 
 def inside_record() -> bool:
-    """Whether this process was started by `record`."""
+    """Return whether this process was started by `record`."""
     return any(os.path.basename(entry) in _RECORDERS for entry in _preloaded(os.environ))
 
 
 def _preloaded(environment: Mapping[str, str]) -> list[str]:
-    """What the surrounding `exec` or `record` preloads."""
+    """Return what the surrounding `exec` or `record` preloads."""
     return list(filter(None, environment.get(f"{PREFIX}LIBRARY", "").split(":")))
 
 
 def preloaded_others() -> list[Path]:
-    """What the surrounding `exec` or `record` preloads besides our libraries."""
+    """Return what the surrounding `exec` or `record` preloads besides our libraries."""
     return [Path(entry) for entry in _preloaded(os.environ) if os.path.basename(entry) not in _OURS]
 
 
 def without(environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` as it was outside of any `exec` that interposes."""
+    """Return `environment` as it was outside of any `exec` that interposes."""
     result = {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
     shims = environment.get(f"{PREFIX}SHIMS")
     result["PATH"] = os.pathsep.join(
@@ -78,13 +78,13 @@ def wrap(
     interposes: bool = True,
     others: Sequence[Path] = (),
 ) -> tuple[list[str], dict[str, str]]:
-    """The arguments and the environment that preload libearlybird in the ranks of a command.
+    """Return the arguments and the environment that preload libearlybird in the ranks of a command.
 
     `arguments` begins with the path of a program. A launcher is called through its shim; an MPI program
     without a launcher gets the library preloaded; for any other program the shims come first on PATH.
     `found`: what is known about the command's programs; `library`: the path of libearlybird, if already
     known. With `records` the recorder is preloaded before libearlybird, or alone unless `interposes`;
-    `others` follow. Raises InputError if LD_PRELOAD cannot hold their paths.
+    `others` follow. Raises InputError if LD_PRELOAD cannot contain their paths.
     """
     environment = without(environment)
     library = library or library_path(flavour)
@@ -137,8 +137,8 @@ def _can_be_preloaded(path: Path) -> bool:
 
 
 def _late_libmpi(flavour: Flavour) -> Path | None:
-    """The MPI library that programs which load MPI at run time must preload: Open MPI's handles are data,
-    looked up when libearlybird is loaded. None if not needed or not found."""
+    """Return the MPI library that programs which load MPI at run time must preload: Open MPI's handles are
+    data, looked up when libearlybird is loaded. None if it is not needed or does not exist."""
     if flavour.family != "openmpi":
         return None
     root = flavour.mpicc.parent.parent
@@ -155,9 +155,9 @@ def through_shim(
     environment: Mapping[str, str],
     interposes: bool | None = None,
 ) -> tuple[list[str], dict[str, str]]:
-    """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
-    node; preloads what the surrounding `exec` or `record` does. `interposes`: whether libearlybird is
-    among it; None: as there."""
+    """Return what `wrap` returns, for a command whose launcher is preceded by other arguments, such as those
+    that enter a node; preload what the surrounding `exec` or `record` does. `interposes`: whether
+    libearlybird is among it; None: as there."""
     position = launcher_at(arguments, flavour)
     outside = without(environment)
     launcher = find_command(arguments[position], outside["PATH"]) or arguments[position]
@@ -177,8 +177,9 @@ def through_shim(
 
 
 def _shims(called: Sequence[str], mpiexec: Path, path: str) -> Path:
-    """A folder with a shim for the launchers `called`, and for every launcher on `path`, the MPI's `mpiexec`
-    among them: no other, because scripts look for srun to learn whether they are under Slurm."""
+    """Return a folder with a shim for the launchers `called`, and for every launcher on `path`, including the
+    MPI's `mpiexec`; it has no other shim, because scripts look for srun to determine whether they run under
+    Slurm."""
     own = [mpiexec.name] if is_launcher(mpiexec.name) else []
     names = {name for name in (*LAUNCHERS, *own) if find_command(name, path) is not None} | set(called)
     spoken = {file.name: file.read_bytes() for file in sorted((_SHIMS / "launchers").iterdir())}

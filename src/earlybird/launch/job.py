@@ -35,16 +35,16 @@ _SCRATCH = "scratch file"
 
 @dataclass(frozen=True)
 class Job:
-    """Properties of a launcher, apart from how it starts the ranks.
+    """The properties of a launcher, apart from how it starts the ranks.
 
     Attributes
     ----------
-    launcher, binding : the names that provenance keeps.
-    threads : of every rank.
+    launcher, binding : the names that provenance stores.
+    threads : number per rank.
     watch : called periodically while the ranks run; a returned cause ends the job, None continues it.
     extra : further keys of the launch record.
     one_clock : whether hosts share this machine's clock.
-    stall_cause : why its ranks may finish no point for long.
+    stall_cause : why its ranks may complete no point for a long time.
     nodes : where its processes on virtual nodes leave files.
     """
 
@@ -62,7 +62,7 @@ class Job:
 def run_kernel(
     job: Job, invocation: Invocation, request: Request, scratch: Path, progress: Heard
 ) -> Launched:
-    """Write the kernel's request, run the process tree, read the kernel's output."""
+    """Write the kernel's request, run the process tree, and read the kernel's output."""
     mpi, out = job.mpi, scratch / "samples.ndjson"
     arguments = [*invocation.before_program, str(kernel_path(mpi, request.kernel)), *invocation.after_program]
     arguments.append(str(write_request(request, job.threads, out)))
@@ -147,8 +147,8 @@ def _watch(job: Job, request: Request) -> Callable[[], str | None] | None:
 def refuse_conflicts_ahead(
     mpi: Flavour, invocation: Callable[[Layout, Path], Invocation], layout: Layout
 ) -> None:
-    """Raise InputError, before anything is measured or written, for a variable of the user that the ranks of
-    `layout` need otherwise."""
+    """Raise InputError, before anything is measured or written, for a variable of the user that conflicts
+    with what the ranks of `layout` need."""
     with tempfile.TemporaryDirectory() as folder:
         made = invocation(layout, Path(folder))
         refuse_conflicts(mpi.settings, made.env | made.by_arguments)
@@ -181,14 +181,15 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
 
 
 def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | None:
-    """Largest difference between clocks; None if every time is a difference of readings of one rank's
-    clock."""
+    """Return the largest difference between clocks; None if every time is a difference of readings of one
+    rank's clock."""
     residuals_s = [value for sample in samples if (value := residual_s(sample)) is not None]
     return max(residuals_s) if residuals_s else 0.0 if one_clock else None
 
 
 def write_request(request: Request, threads: int, out: Path) -> Path:
-    """Write what the kernel reads next to `out`, where it writes; return its path."""
+    """Write the request that the kernel reads next to its output file `out`; return the path of the
+    request."""
     options: dict[str, Any] = {"out": str(out), "threads": threads, "seed": request.seed}
     options["ranks"] = request.layout.num_ranks
     options |= vars(request.rules)
@@ -211,7 +212,7 @@ def write_request(request: Request, threads: int, out: Path) -> Path:
 
 
 class _GrowingLines:
-    """The complete lines of a growing file, each read once."""
+    """A reader of the complete lines of a growing file, which returns each line once."""
 
     def __init__(self, path: Path):
         self._path, self._offset, self.count = path, 0, 0
@@ -227,8 +228,8 @@ class _GrowingLines:
 
 
 def read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
-    """Return the launch record and the complete samples that a kernel wrote; a line cut short by a death is
-    left out."""
+    """Return the launch record and the complete samples that a kernel wrote; omit a line cut short by a
+    death."""
     lines = (
         [files.parse_json(line) for line in files.read_whole_lines(path, _SCRATCH)] if path.exists() else []
     )

@@ -49,13 +49,14 @@ _SIGNALLED = re.compile(
 
 
 def signalled_host(cause: str) -> tuple[str, str] | None:
-    """Return the host of the rank that a signal ended, and how mpiexec says so; None for other causes."""
+    """Return the host of the rank that a signal ended, and the text of mpiexec on it; None for other
+    causes."""
     found = _SIGNALLED.search(cause)
     return (found["host"], found["how"]) if found else None
 
 
 def explain(status: int, text: str) -> str:
-    """The rank that failed and its host if `text` names them, the most informative line of it, or a
+    """Return the rank that failed and its host if `text` names them, the most informative line of it, or a
     description of the status."""
     lines = [line.strip(" =|-*") for line in text.splitlines()]
     lines = [line for line in lines if line]
@@ -75,7 +76,7 @@ def explain(status: int, text: str) -> str:
 
 
 def _lost_peer(lines: list[str]) -> str | None:
-    """What messages say that name only hosts which lost another one."""
+    """Return a sentence for messages that name only hosts which lost another host; None if there are none."""
     for line in lines:
         if (found := _OPENMPI_ERROR.match(line)) and found["where"]:
             return f"Open MPI does not say which rank failed: a rank reports an error in {found['where']}"

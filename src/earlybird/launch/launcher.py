@@ -31,14 +31,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class Request:
-    """One launch: `kernel` at each of `points`, ranks placed as `layout` says.
+    """A request for one launch: `kernel` at each of `points`, with ranks placed as in `layout`.
 
-    A kernel that knows several methods measures all of `methods` at every point and leaves a sample for each.
-    `preload`: the ranks, and nothing else, get libearlybird. `threads` per rank, None: the launcher's
-    number; `vcis`: communication contexts requested from each rank's MPI, None: its default; `streams`:
-    number of MPIX_Stream for which further contexts are reserved. `environment` are variables of this
-    launch, `settings` the control variables by which methods differ. `verifying`: before its own samples,
-    the first point also writes one sample per method that shows the method's tree. `seed`: of the random
+    A kernel that knows several methods measures all of `methods` at every point and writes a sample for each.
+    `preload`: only the ranks get libearlybird. `threads`: number per rank, None: the launcher's number;
+    `vcis`: communication contexts requested from each rank's MPI, None: its default; `streams`: number of
+    MPIX_Stream for which further contexts are reserved. `environment` are variables of this launch,
+    `settings` the control variables by which methods differ. `verifying`: before its own samples, the first
+    point also writes one sample per method that shows the method's tree. `seed`: seed of the random
     computation times of kernels that have them. `mean_over_ranks`: the time of a collective is the mean of
     the ranks' times, not that of the last rank. `stop`: once it is set, the launch ends.
     """
@@ -64,7 +64,7 @@ class Request:
     stop: Event | None = None
 
     def points_in(self, num_samples: int) -> int:
-        """How many points are complete once `num_samples` have been written."""
+        """Return how many points are complete once `num_samples` have been written."""
         methods = max(len(self.methods), 1)
         return max(num_samples - (methods if self.verifying else 0), 0) // methods
 
@@ -75,11 +75,10 @@ Heard = Callable[[int, Sample | None], None]
 
 @dataclass(frozen=True)
 class Launched:
-    """What one launch left: its line for launches.ndjson and every complete sample, also when it died
+    """The output of one launch: its line for launches.ndjson and every complete sample, also if it died
     (`cause`).
 
-    `interrupted` is a Ctrl-C: what was complete is here, and whoever asked for the launch ends after keeping
-    it.
+    `interrupted` is a Ctrl-C: complete samples are here, and the caller ends after storing them.
     """
 
     record: dict[str, Any]
@@ -89,17 +88,17 @@ class Launched:
 
 
 class Launcher(Protocol):
-    """Starts kernels somewhere. `name` and `flavour` go into provenance."""
+    """A launcher of kernels. `name` and `flavour` are stored in provenance."""
 
     name: str
     flavour: str
 
     def check(self, layout: Layout) -> None:
-        """Raise InputError when ranks cannot be placed as `layout` says."""
+        """Raise InputError if ranks cannot be placed as `layout` requires."""
 
     def shares_cores(self, layout: Layout) -> bool:
-        """Whether ranks of `layout` wait for a core that others use."""
+        """Return whether ranks of `layout` wait for a core that other ranks use."""
 
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
-        """Run one launch to its end, with files in the folder `scratch`; `progress` hears how many points are
-        done."""
+        """Run one launch to its end, with files in the folder `scratch`; `progress` is called with the number
+        of completed points."""

@@ -27,7 +27,8 @@ _ANSWER_LIMIT_S, _REACH_LIMIT_S = 10.0, 30.0
 
 @dataclass(frozen=True)
 class MpiexecLauncher:
-    """Ranks by mpiexec: on this machine, or rank by rank on the node of `hosts` that the layout names.
+    """A launcher of ranks by mpiexec: on this machine, or rank by rank on the node of `hosts` that the layout
+    names.
 
     `agent` is the ssh-like command that reaches the hosts, None for ssh; each rank gets a core for every one
     of its `threads`.
@@ -78,7 +79,7 @@ class MpiexecLauncher:
         return replace(launched, record=launched.record | {"cause": cause}, cause=cause)
 
     def invocation(self, layout: Layout, folder: Path) -> Invocation:
-        """The arguments before a program that runs as the ranks of `layout`, and the variables to set.
+        """Return the arguments before a program that runs as the ranks of `layout`, and the variables to set.
 
         `folder` is for files that the ranks read.
         """
@@ -95,8 +96,8 @@ class MpiexecLauncher:
         )
 
     def _unreachable(self, hosts: tuple[str, ...]) -> str | None:
-        """A sentence naming the first of `hosts` that cannot be reached; None where all can, or where it is
-        Slurm that reaches them."""
+        """Return a sentence naming the first of `hosts` that cannot be reached; None if all can, or if Slurm
+        reaches them."""
         if self.agent is None and "SLURM_JOB_ID" in os.environ:
             return None
         agent = [self.agent] if self.agent else ["ssh", "-o", "BatchMode=yes"]

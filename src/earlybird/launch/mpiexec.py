@@ -20,7 +20,7 @@ from earlybird.machine.flavours import Flavour
 
 @dataclass(frozen=True)
 class Invocation:
-    """What starts the ranks of a program.
+    """The arguments and variables that start the ranks of a program.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Invocation:
     env : the variables that the ranks need.
     after_program : arguments between the program and its own.
     preferred : the variables to set unless the user has set them.
-    by_arguments : the variables that the arguments replace, with what these say.
+    by_arguments : the variables that the arguments replace, with the values that these imply.
     placing : a regular expression of the names of variables by which the MPI would place ranks otherwise.
     """
 
@@ -40,7 +40,7 @@ class Invocation:
     placing: str = ""
 
     def sets(self) -> set[str]:
-        """Return the names of the variables that are set or replaced whatever the user has set."""
+        """Return the names of the variables that are set or replaced even if the user has set them."""
         return self.env.keys() | self.by_arguments.keys()
 
 
@@ -56,14 +56,14 @@ _PLACING = {
 
 @dataclass(frozen=True)
 class RemoteHosts:
-    """How to reach other nodes.
+    """The hosts of the ranks, and how to reach them.
 
     Attributes
     ----------
     hosts : the host of every rank.
     agent : the ssh-like command that starts a command on a host; None is ssh.
     subnet, interface, node_interface : the network to use, the device by which mpiexec is on it, and that of
-        the nodes; None leaves all of it to the MPI.
+        the nodes; None leaves the choice to the MPI.
     """
 
     hosts: tuple[str, ...]
@@ -83,7 +83,8 @@ def invocation(
     remote: RemoteHosts | None = None,
     threads: int = 1,
 ) -> Invocation:
-    """Start `num_ranks` ranks bound as `binding` says, on this machine or on the hosts of `remote`.
+    """Return what starts `num_ranks` ranks bound as in `binding`, on this machine or on the hosts of
+    `remote`.
 
     Placement is always set, because the defaults differ (hydra binds nothing, Open MPI and Intel MPI bind by
     rules of their own). Waiting ranks yield their core when ranks outnumber cores. `folder` is for files that
@@ -104,12 +105,13 @@ def invocation(
 
 
 def of_threads(threads: int) -> dict[str, str]:
-    """Return the variable by which programs with OpenMP have as many `threads` per rank."""
+    """Return the variable that makes programs with OpenMP use `threads` threads per rank."""
     return {"OMP_NUM_THREADS": str(threads)} if threads > 1 else {}
 
 
 def yielding(family: str) -> dict[str, str]:
-    """The variables that make waiting ranks of an MPI give up their core; found with the pinned versions."""
+    """Return the variables that make waiting ranks of an MPI yield their core; determined with the pinned
+    versions."""
     return {
         "mpich": {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"},
         "intel": {"I_MPI_THREAD_YIELD": "2"},
@@ -204,8 +206,8 @@ def _openmpi_remote(
 def _openmpi_4_placing(
     folder: Path, binding: Binding, oversubscribed: bool, threads: int
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the arguments with which versions before 5, which know no pe-list, place ranks of this machine,
-    and the variables that these replace."""
+    """Return the arguments with which versions before 5, which lack pe-list, place ranks of this machine, and
+    the variables that these replace."""
     if oversubscribed or binding.by_rank:
         shares = ["--oversubscribe"] if oversubscribed else []
         return [*shares, "--bind-to", "none"], {"OMPI_MCA_hwloc_base_binding_policy": "none"}
@@ -226,7 +228,7 @@ def _openmpi_4_placing(
 def _openmpi_4_sequence(
     hosts: Sequence[str], folder: Path, binding: Binding, oversubscribed: bool, threads: int
 ) -> tuple[list[str], dict[str, str]]:
-    """Return what `_openmpi_4_placing` does for ranks on `hosts`."""
+    """Return the arguments and variables of `_openmpi_4_placing` for ranks on `hosts`."""
     is_bound = not (oversubscribed or binding.by_rank)
     mapping, bound = "seq", "core" if is_bound else "none"
     if any("@" in host for host in hosts):
@@ -264,8 +266,8 @@ def _openmpi_hosts(hosts: Sequence[str]) -> str:
 
 
 def _sequence(folder: Path, hosts: Sequence[str]) -> str:
-    """Return the mapping of rank k to line k of the host file, or of another file if that has users, whom a
-    sequence of hosts cannot name."""
+    """Return the mapping of rank k to line k of the host file, or of another file if the host file contains
+    users, which a sequence of hosts cannot name."""
     if not any("@" in host for host in hosts):
         return "seq"
     path = folder / "sequence.txt"
@@ -290,7 +292,7 @@ def _mpich_remote(flavour: Flavour, folder: Path, remote: RemoteHosts | None) ->
 
 @cache
 def _has_rank_map(mpiexec: Path) -> bool:
-    """Older versions of MPICH have no such option."""
+    """Return whether `mpiexec` has the option -rankmap, which older versions of MPICH lack."""
     try:
         shown = subprocess.run([mpiexec, "-help"], capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
@@ -312,7 +314,7 @@ def _hydra_binding(binding: Binding, threads: int) -> str:
 
 
 def _binding_script(folder: Path, binding: Binding, family: str) -> tuple[str, ...]:
-    """A script before the program that binds the rank it is started as."""
+    """Return a script before the program that binds the rank that it is started as."""
     # The family's own variable alone: inside `srun --mpi=pmi2` ranks of Open MPI inherit srun's PMI_RANK.
     variable = "OMPI_COMM_WORLD_RANK" if family == "openmpi" else "PMI_RANK"
     cases = "\n".join(

@@ -11,7 +11,7 @@ from earlybird.data.layout import Layout
 
 @dataclass(frozen=True)
 class Binding:
-    """The CPUs each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is for
+    """The CPUs to which each rank is bound, rank by rank; None leaves binding to the MPI. `name` is for
     provenance.
 
     `by_rank` is set if an MPI has no option for them: each rank then binds itself before it starts.
@@ -23,10 +23,10 @@ class Binding:
 
 
 def bind_local(layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1) -> Binding:
-    """Bind every rank of a one-node layout to cores of its socket, one per thread where they suffice, else as
-    many as each rank can have for itself.
+    """Bind every rank of a one-node layout to cores of its socket, one per thread if there are enough,
+    otherwise as many as each rank can have exclusively.
 
-    `cores` are the CPU numbers of the usable cores, a list per socket. Raises InputError when the layout has
+    `cores` are the CPU numbers of the usable cores, a list per socket. Raises InputError if the layout has
     more nodes or sockets than there are.
     """
     if layout.num_nodes > 1:
@@ -78,8 +78,8 @@ def _name(ranks: Mapping[int, int], cores: Sequence[Sequence[int]], threads: int
 def is_oversubscribed(
     layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1, *, one_machine: bool = False
 ) -> bool:
-    """Whether ranks share a core: some socket gets more threads of ranks than it has cores, each node taken
-    to be like this one; with `one_machine` all nodes are this one."""
+    """Return whether ranks share a core: some socket gets more threads of ranks than it has cores, if each
+    node is like this one; with `one_machine` all nodes are this one."""
     node = [0] * layout.num_ranks if one_machine else layout.node.tolist()
     ranks = Counter(zip(node, layout.socket.tolist(), strict=True))
     return any(
@@ -88,7 +88,7 @@ def is_oversubscribed(
 
 
 def observed_layout(placement: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A launch record's placement, rank by rank, with nodes numbered in order of appearance."""
+    """Return a launch record's placement, rank by rank, with nodes numbered in order of appearance."""
     hosts: dict[str, int] = {}
     result = []
     for entry in sorted(placement, key=lambda entry: entry["rank"]):
@@ -99,7 +99,8 @@ def observed_layout(placement: Sequence[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def misplaced_ranks(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Ranks that are not where `layout` places them; `placement` is what `observed_layout` returns.
+    """Return the ranks that are not where `layout` places them; `placement` is what `observed_layout`
+    returns.
 
     Names of nodes and numbers of sockets do not matter, only which ranks share them.
     """
@@ -128,8 +129,8 @@ def require_placed(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> No
 
 
 def _differing(asked: Sequence, observed: Sequence) -> set[int]:
-    """Positions that violate the one-to-one mapping from requested to observed labels, built in order of
-    appearance."""
+    """Return the positions that violate the one-to-one mapping from requested to observed labels, built in
+    order of appearance."""
     forward: dict[Any, Any] = {}
     backward: dict[Any, Any] = {}
     wrong = set()

@@ -40,7 +40,8 @@ STALL_CAUSE = (
 
 @dataclass(frozen=True)
 class Places:
-    """Where the processes of a machine or of a virtual node, as it is seen from outside, leave files."""
+    """The folders in which the processes of a machine or of a virtual node leave files, as seen from
+    outside."""
 
     shared: Path = shared_memory.FOLDER
     temporary: Path = temporary_files.FOLDER
@@ -52,8 +53,8 @@ MACHINE = Places()
 
 @dataclass(frozen=True)
 class Limits:
-    """A job is ended after `time_limit_s`, or when no point finished for `stall_limit_s`, for which
-    `stall_cause` names the possible causes."""
+    """The time limits of a job: it is ended after `time_limit_s`, or if no point was completed for
+    `stall_limit_s`, for which `stall_cause` names the possible causes."""
 
     time_limit_s: float
     stall_limit_s: float
@@ -62,7 +63,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `cause` is None on success, otherwise a description of the failure."""
+    """The end of a command. `cause` is None on success, otherwise a description of the failure."""
 
     exit_status: int
     cause: str | None
@@ -78,9 +79,9 @@ def run_tree(
     watch: Callable[[], str | None] | None = None,
     nodes: Sequence[Places] = (),
 ) -> Ended:
-    """Run `command` until it ends, `limits` end it or `watch()` gives a cause to end it.
+    """Run `command` until it ends, `limits` end it or `watch()` returns a cause to end it.
 
-    `nodes` are virtual nodes on which it also starts processes.
+    `nodes` are virtual nodes on which the command also starts processes.
 
     `progress()` is None until all ranks have started, then the number of points finished. Whatever happens,
     Ctrl-C included, every process of the job has ended when this returns or raises.
@@ -126,7 +127,7 @@ def run_tree(
 def _guarded(
     command: Sequence[str], environment: Mapping[str, str], their_end: int, job: str, since_s: float
 ) -> list[str]:
-    """The command with the guardian before it, which ends the job if we are killed."""
+    """Return the command preceded by the guardian, which ends the job if this process is killed."""
     if shutil.which(command[0], path=environment.get("PATH", os.defpath)) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
     remove = "import sys; from earlybird.launch.process import remove_left;"
@@ -136,8 +137,8 @@ def _guarded(
 
 
 class Seen:
-    """What the processes of a job were seen to have: only that is removed after them, for other jobs of this
-    user have files of the same names.
+    """The files and processes that a job was seen to have: only these are removed after it, because other
+    jobs of this user have files of the same names.
 
     Attributes
     ----------
@@ -145,7 +146,8 @@ class Seen:
     """
 
     def __init__(self, processes: Callable[[], Iterable[psutil.Process]], nodes: Sequence[Places] = ()):
-        """`processes` returns those of the job that are alive; some may be on virtual `nodes`."""
+        """Observe the live processes of the job, which `processes` returns; some may be on virtual
+        `nodes`."""
         self._processes, self._nodes = processes, nodes
         self._segments: set[str] = set()
         self._pids: set[int] = set()
@@ -156,7 +158,7 @@ class Seen:
         self.next_look_s = self._begin_s + _FIRST_LOOK_S
 
     def look(self) -> None:
-        """Remember which processes there are and which segments they have mapped."""
+        """Record which processes exist and which segments they have mapped."""
         with contextlib.suppress(psutil.Error, OSError):
             for process in self._processes():
                 self._pids.add(process.pid)
@@ -166,7 +168,7 @@ class Seen:
         self.next_look_s = self._looked_s + min(self._looked_s - self._begin_s, _LAST_LOOK_S)
 
     def look_if_due(self) -> None:
-        """Look if it is time to, or if somebody has made a segment."""
+        """Call `look` if it is time to do so, or if a process has made a segment."""
         names = shared_memory.names_made_since(self._begin_wall_s, MACHINE.shared)
         now_s = time.monotonic()
         # Other jobs make some, too, and must not keep this process looking.
@@ -176,8 +178,8 @@ class Seen:
             self.look()
 
     def remove_left(self, *, is_failed: bool = True) -> None:
-        """Remove what was seen and no process has any more or, where it was mapped, until the time for that
-        is over. The segments stay of a job that succeeded."""
+        """Remove what was seen and belongs to no process any more; wait a limited time for segments that are
+        still mapped. Keep the segments of a job that succeeded."""
         end_s = time.monotonic() + _GRACE_S
         for place in (MACHINE, *self._nodes):
             while (
@@ -191,7 +193,7 @@ class Seen:
 
 
 def _innermost_id(pid: int) -> int:
-    """Return what a process is numbered in its own namespace."""
+    """Return the id of a process in its own namespace."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         status = Path(f"/proc/{pid}/status").read_text(errors="replace")
         return int(status.partition("\nNSpid:")[2].split("\n", 1)[0].split()[-1])
@@ -199,13 +201,13 @@ def _innermost_id(pid: int) -> int:
 
 
 def descendants(pid: int | None = None) -> list[psutil.Process]:
-    """Return the processes that `pid` has started, by default this one, and what these have started."""
+    """Return the processes that `pid`, by default this process, has started, and what these have started."""
     return psutil.Process(pid).children(recursive=True)
 
 
 @contextlib.contextmanager
 def orphans_adopted() -> Iterator[Seen]:
-    """Be the parent, for the block, of what loses its parent among the processes that are started in it."""
+    """Act as the parent, within the block, of started processes whose parent ends."""
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
@@ -215,8 +217,8 @@ def orphans_adopted() -> Iterator[Seen]:
 
 
 def remove_left(since_s: float, seen: Sequence[str]) -> None:
-    """Remove what a job that began at `since_s` (seconds of time.time) and was killed left on this machine:
-    of `seen`, the ids of its processes and the paths of its segments."""
+    """Remove what a job that began at `since_s` (seconds of time.time) and was killed left on this machine,
+    if it is in `seen`: the ids of its processes and the paths of its segments."""
     shared_memory.remove_left(since_s, MACHINE.shared, only={text for text in seen if text.startswith("/")})
     pids = {int(text) for text in seen if not text.startswith("/")}
     temporary_files.remove_left(since_s, MACHINE.temporary, pids=pids)
@@ -246,7 +248,7 @@ def _wait(process, begin_s: float, limits: Limits, progress, watch, seen: Seen) 
 
 @contextlib.contextmanager
 def _interrupts_deferred():
-    """Ctrl-C, SIGTERM and SIGHUP wait for the end of the block: a second Ctrl-C must not leave processes
+    """Defer Ctrl-C, SIGTERM and SIGHUP to the end of the block: a second Ctrl-C must not leave processes
     behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -265,7 +267,7 @@ def _interrupts_deferred():
 
 
 def _end_tree(process: subprocess.Popen, job: str) -> None:
-    """Ask mpiexec to end (it takes remote ranks along), then kill what is left."""
+    """Ask mpiexec to end (which also ends remote ranks), then kill what is left."""
     asked = process.poll() is None
     if asked:
         process.terminate()

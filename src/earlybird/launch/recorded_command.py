@@ -25,7 +25,7 @@ _OF_KERNEL = 0x80
 
 
 def event_variables(events: str, size: str | None) -> dict[str, str]:
-    """Return what the recorder's variables say of --events and --events-size."""
+    """Return the variables of the recorder that --events and --events-size imply."""
     if events == "all":
         num_bytes = parse_bytes(size if size is not None else EVENTS_SIZE, "--events-size")
         if num_bytes < _MIN_EVENTS_BYTES:
@@ -46,7 +46,7 @@ def event_variables(events: str, size: str | None) -> dict[str, str]:
 
 
 def name_functions(recording: Recording, note: Callable[[str], None]) -> Recording:
-    """Return the recording with the functions that call the MPI, as long as the program is as it was
+    """Return the recording with the functions that call the MPI, if the program has not changed since it was
     recorded."""
     offsets: dict[str, set[int]] = defaultdict(set)
     for rank in recording.ranks.values():
@@ -75,7 +75,7 @@ def name_functions(recording: Recording, note: Callable[[str], None]) -> Recordi
 
 def run_recorded(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
     """Run the command and return its exit status, as a shell's if a signal ended it. Signals to this process
-    reach it."""
+    reach the command."""
     with orphans_adopted() as seen:  # ranks may outlive a launcher that is killed
         status = _ended(program, arguments, environment, is_quiet, seen)
         if status:
@@ -86,7 +86,7 @@ def run_recorded(program: str, arguments: list[str], environment: dict[str, str]
 def _ended(
     program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool, seen: Seen
 ) -> int:
-    """Run the command and return its status; what it has in shared memory is `seen` meanwhile."""
+    """Run the command and return its status; `seen` records what it has in shared memory meanwhile."""
     # What is ignored, as SIGHUP under nohup, the command ignores as well.
     passed_on = {number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN}
     awaited = {*passed_on, signal.SIGCHLD}

@@ -9,9 +9,9 @@ from earlybird.launch.launcher import Heard, Launched, Launcher, Request
 
 @dataclass(frozen=True)
 class SeveralMpis:
-    """Passes a launch to the one of `launchers` whose flavour its points contain as `mpi`.
+    """A launcher that passes each launch to the one of `launchers` whose flavour its points contain as `mpi`.
 
-    The launchers differ in their MPI only.
+    The launchers differ only in their MPI.
     """
 
     launchers: tuple[Launcher, ...]
@@ -38,5 +38,5 @@ class SeveralMpis:
 
 
 def launchers_in(launcher: Launcher) -> tuple[Launcher, ...]:
-    """The launchers that `launcher` consists of: itself, or those of several MPIs."""
+    """Return the launchers that `launcher` consists of: itself, or those of several MPIs."""
     return launcher.launchers if isinstance(launcher, SeveralMpis) else (launcher,)

@@ -17,10 +17,10 @@ PREFIXES = ("mpich_shm_", "ucx_shm_posix_", "Intel_MPI_", "sm_segment.", "vader_
 
 def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str]) -> bool:
     """Delete those of the segments `only` that were made since `since_s` (seconds of time.time) and that no
-    process has mapped; tell whether some are left.
+    process has mapped; return whether some are left.
 
-    `folder` is a virtual node's /dev/shm as it is seen from outside; its processes call it FOLDER, and the
-    segments by paths below that.
+    `folder` is a virtual node's /dev/shm as seen from outside; its processes call it FOLDER, and the segments
+    by paths below that.
     """
     is_left = False
     with contextlib.suppress(OSError), open_folder(folder) as descriptor:
@@ -36,7 +36,7 @@ def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str])
 
 
 def names_made_since(since_s: float, folder: Path = FOLDER) -> set[str]:
-    """Return the names of this user's segments that were made since `since_s`, of whichever job."""
+    """Return the names of this user's segments that were made since `since_s`, by any job."""
     with contextlib.suppress(OSError), open_folder(folder) as descriptor:
         return set(_made_since(since_s, descriptor))
     return set()
@@ -59,7 +59,7 @@ def mapped_files() -> set[str]:
 
 
 def mapped_by(pid: int) -> set[str]:
-    """Return the files below FOLDER that a process has mapped; none if it has ended."""
+    """Return the files below FOLDER that a process has mapped; empty if it has ended."""
     try:
         text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except OSError:

@@ -23,7 +23,8 @@ _STALL_CAUSE = "a rank hangs or died, or the simulation takes longer: give a lar
 
 @dataclass(frozen=True)
 class SimgridLauncher:
-    """Ranks simulated by SMPI on the cores of `machine`; times are those of the simulation, and exact."""
+    """A launcher of ranks simulated by SMPI on the cores of `machine`; times are those of the simulation, and
+    exact."""
 
     mpi: Flavour
     machine: SimulatedMachine
@@ -95,7 +96,7 @@ class SimgridLauncher:
 
 
 def cores_of_ranks(layout: Layout, machine: SimulatedMachine) -> list[str]:
-    """The simulated host of every rank, a core each; InputError where `machine` has too few."""
+    """Return the simulated host of every rank, a core each; raise InputError if `machine` has too few."""
     machine.check(layout)
     taken: Counter[tuple[int, int]] = Counter()
     cores = []
@@ -106,11 +107,11 @@ def cores_of_ranks(layout: Layout, machine: SimulatedMachine) -> list[str]:
 
 
 def platform_xml(machine: SimulatedMachine) -> str:
-    """SimGrid's description of `machine`.
+    """Return SimGrid's description of `machine`.
 
     A message passes the link of its sender's core, the memory of the socket, what lies between sockets or
-    nodes, and the link of its receiver's core. Links of one message alone (FATPIPE) hold back each message,
-    those of all (SHARED, or SPLITDUPLEX where the two directions differ) are shared by those under way. With
+    nodes, and the link of its receiver's core. Links of one message alone (FATPIPE) limit each message, those
+    of all (SHARED, or SPLITDUPLEX where the two directions differ) are shared by the messages in flight. With
     a network a message between nodes also passes the links between its switches.
     """
     inside = machine.levels["intra_socket"]
@@ -135,7 +136,8 @@ def _crossbar(nodes: int) -> list[str]:
 
 
 def _switches(machine: SimulatedMachine, network: FatTree | Dragonfly) -> list[str]:
-    """The links between switches and, as the two directions of a pair may take different ones, all routes."""
+    """Return the links between switches and, because the two directions of a pair may take different routes,
+    all routes."""
     nic = machine.nic_bandwidth_bytes_per_s
     lines = [
         _shared_link(link.name, link.bandwidth_bytes_per_s or nic, network.hop_latency_s)
@@ -160,7 +162,7 @@ def _between_nodes(src: int, dst: int, hops: str, symmetrical: str = "") -> str:
 
 
 def _shared_link(name: str, bandwidth_bytes_per_s: float, latency_s: float = 0) -> str:
-    """A link whose messages share its bandwidth, each direction for itself."""
+    """Return a link whose messages share its bandwidth, separately for each direction."""
     return (
         f'<link id="{name}" bandwidth="{bandwidth_bytes_per_s:.12g}Bps" latency="{latency_s:.12g}s" '
         'sharing_policy="SPLITDUPLEX"/>'
@@ -204,7 +206,7 @@ def _route(node: str, one: str, other: str, message: str, shared: str) -> str:
 
 
 def _link(name: str, machine: SimulatedMachine, level: str) -> list[str]:
-    """The links that messages of `level` use in addition to those of the two cores."""
+    """Return the links that messages of `level` use in addition to those of the two cores."""
     cost = machine.levels[level]
     beyond_s = cost.latency_s - machine.levels["intra_socket"].latency_s
     return [
@@ -214,5 +216,5 @@ def _link(name: str, machine: SimulatedMachine, level: str) -> list[str]:
 
 
 def _core(node: int, socket: int, core: int) -> str:
-    """The name that native/harness/machine/simulated.cpp takes apart."""
+    """Return the name of a core, which native/harness/machine/simulated.cpp parses."""
     return f"node{node}-socket{socket}-core{core}"

@@ -93,10 +93,11 @@ exec taskset --cpu-list "${{cpus#,}}" "$@"
 
 @dataclass(frozen=True)
 class SrunLauncher:
-    """Ranks by Slurm's srun, inside an allocation or asking for one; `threads` cores for each.
+    """A launcher of ranks by Slurm's srun, inside an allocation or requesting one; with `threads` cores for
+    each rank.
 
-    `nodelist` : the nodes to use; empty if Slurm chooses.
-    `srun` : further arguments of the user."""
+    `nodelist` : the nodes to use; empty if Slurm chooses. `srun` : further arguments of the user.
+    """
 
     mpi: Flavour
     threads: int = 1
@@ -176,7 +177,7 @@ class SrunLauncher:
         return (self.srun.mpi,) if self.srun.mpi else _spoken_by(self.mpi)
 
     def _plugin(self) -> str | None:
-        """Return the first of them that this Slurm loads; None if it loads none."""
+        """Return the first plugin of `_plugins` that this Slurm loads; None if it loads none."""
         return _first_loaded(self._plugins(), os.environ.get("SLURM_MPI_TYPE"))
 
     def _without_plugin(self) -> str:
@@ -195,9 +196,10 @@ class SrunLauncher:
 
 
 def num_allocated_nodes(component: int = 0) -> int | None:
-    """Return how many nodes this job has, or of a heterogeneous one its `component`; None outside of a job.
+    """Return the number of nodes of this job, or of the `component` of a heterogeneous job; None outside of a
+    job.
 
-    Raises InputError if the job has no such component, and for a number that is none.
+    Raises InputError if the job has no such component, and for a text that is not a number.
     """
     size = _number_in("SLURM_HET_SIZE")
     if component >= (size or 1):
@@ -216,15 +218,15 @@ def _number_in(variable: str) -> int | None:
 
 
 def allocated_hosts(component: int = 0) -> tuple[str, ...]:
-    """Return the names of the nodes of this allocation, or of a component of it; empty outside of one, or
-    without an answer."""
+    """Return the names of the nodes of this allocation, or of a component of it; empty outside of an
+    allocation, or if Slurm does not answer."""
     names = (f"SLURM_JOB_NODELIST_HET_GROUP_{component}", "SLURM_JOB_NODELIST")
     nodes = next((os.environ[name] for name in names if name in os.environ), None)
     return tuple(_scontrol("show", "hostnames", nodes).split()) if nodes else ()
 
 
 def node_expression(hosts: Sequence[str]) -> str:
-    """Return `n[1-3,7]`, as Slurm writes hosts together; a list with commas without an answer."""
+    """Return `n[1-3,7]`, as Slurm writes hosts together; a list with commas if Slurm does not answer."""
     return _scontrol("show", "hostlistsorted", ",".join(hosts)).strip() or ",".join(hosts)
 
 
@@ -239,8 +241,8 @@ def _scontrol(*arguments: str) -> str:
 
 
 def _as_queued(launched: Launched, stall_limit_s: float) -> Launched:
-    """`launched` with a corrected cause if its ranks never started: outside an allocation, they wait for
-    one."""
+    """Return `launched` with a corrected cause if its ranks never started: outside an allocation, they wait
+    for one."""
     record = launched.record
     waited = "SLURM_JOB_ID" not in os.environ and not record["placement"]
     if launched.cause is None or launched.interrupted or not waited or record["duration_s"] < stall_limit_s:
@@ -258,7 +260,7 @@ def _without(names: tuple[str, ...], environment: Mapping[str, str]) -> list[str
 
 
 def _distribution(layout: Layout) -> str:
-    """srun's distribution of the ranks over nodes; InputError if srun cannot place `layout`."""
+    """Return srun's distribution of the ranks over nodes; raise InputError if srun cannot place `layout`."""
     ranks = np.arange(layout.num_ranks)
     per_node = layout.num_ranks // layout.num_nodes
     if layout.num_ranks % layout.num_nodes == 0:
@@ -285,7 +287,8 @@ def _bind_script(layout: Layout, threads: int, folder: Path) -> Path:
 
 
 def _spoken_by(mpi: Flavour) -> tuple[str, ...]:
-    """Return the plugins with which an MPI can find its ranks, by its family and the libraries it needs."""
+    """Return the plugins with which an MPI can connect its ranks, by its family and the libraries it
+    needs."""
     libraries = _libraries(mpi)
     pmix = any(name.startswith("libpmix.so") for name in libraries)
     if mpi.family == "openmpi":
@@ -305,8 +308,8 @@ def _libraries(mpi: Flavour) -> list[str]:
 
 @functools.cache
 def _first_loaded(plugins: tuple[str, ...], preferred: str | None) -> str | None:
-    """Return the first of `plugins` that this Slurm loads, that of the site or the user (`preferred`) before
-    the others; of PMIx also a version of it, as `pmix_v4`."""
+    """Return the first of `plugins` that this Slurm loads, with that of the site or the user (`preferred`)
+    before the others; for PMIx also a version of it, as `pmix_v4`."""
     offered = _offered()
     versions = sorted((name for name in offered if name.startswith(f"{PMIX}_")), reverse=True)
     every = [name for plugin in plugins for name in (plugin, *(versions if plugin == PMIX else ()))]
@@ -327,7 +330,7 @@ def _offered() -> set[str]:
 
 
 def _loads(plugin: str) -> bool:
-    """Whether this Slurm can load `plugin`: it lists those, too, of which a library is missing."""
+    """Return whether this Slurm can load `plugin`: it also lists plugins that lack a library."""
     said = _answer_of_srun(f"--mpi={plugin}", "--test-only", "-n", "1", "true")
     return not re.search(r"Invalid MPI type|^srun: error: MPI: ", said, re.MULTILINE)
 

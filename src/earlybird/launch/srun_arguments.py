@@ -51,14 +51,14 @@ _MPI, _COMPONENT = "mpi", "het-group"
 
 @dataclass(frozen=True)
 class SrunArguments:
-    """What a user has srun do.
+    """The arguments of srun that a user has given.
 
     Attributes
     ----------
-    text : as it was given.
-    arguments : for each srun, without --mpi.
+    text : the text as given.
+    arguments : arguments for each srun, without --mpi.
     mpi : the plugin of --mpi, None if it is to be chosen.
-    component : that of a heterogeneous job on which the ranks run.
+    component : the component of a heterogeneous job on which the ranks run.
     """
 
     text: str = ""
@@ -73,8 +73,8 @@ NO_ARGUMENTS = SrunArguments()
 def parse_srun_arguments(text: str | None) -> SrunArguments:
     """Return the arguments in `text`, which are quoted as for a shell.
 
-    Raises InputError for an option that contradicts the launch, also if it is abbreviated as getopt allows,
-    and for what srun would take for the program.
+    Raises InputError for an option that conflicts with the launch, also if it is abbreviated as getopt
+    allows, and for an argument that srun would take for the program.
     """
     try:
         words = shlex.split(text or "")
@@ -115,7 +115,7 @@ def _options(words: list[str]) -> Iterator[tuple[list[str], str, str]]:
 
 
 def _refuse_long(name: str) -> None:
-    """Raise InputError for an option that is refused; getopt takes the beginning of a name for the name."""
+    """Raise InputError for an option that is refused; getopt accepts a prefix of a name as the name."""
     meant = [full for full in _REFUSED if full == name] or [
         full for full in _REFUSED if full.startswith(name)
     ]
@@ -127,7 +127,8 @@ def _refuse_long(name: str) -> None:
 
 
 def _takes_next(word: str) -> bool:
-    """Whether the value of a short option is the argument after `word`, in which others may precede it."""
+    """Return whether the argument after `word`, which may combine several short options, is the value of the
+    last one."""
     for at, letter in enumerate(word[1:], start=2):
         if letter in _SHORT:
             raise InputError(f"--srun has -{letter}, but {_REFUSED[_SHORT[letter]]}; omit it")

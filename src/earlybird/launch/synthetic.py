@@ -28,8 +28,8 @@ MIN_PAUSE_S = 5e-3
 
 
 def completion_times(delivery_s: float, sender_waits: bool, receiver: str) -> np.ndarray:
-    """(2,) seconds until a send is complete and until its message, awaited by a `prompt` or `late` receiver,
-    has arrived."""
+    """Return an array (2,) of seconds until a send is complete and until its message, awaited by a `prompt`
+    or `late` receiver, has arrived."""
     pause_s = max(MIN_PAUSE_S, LATE_DELIVERIES * delivery_s) if receiver == "late" else 0.0
     received_s = pause_s + delivery_s
     return np.array([received_s if sender_waits else COPY_SHARE * delivery_s, received_s])
@@ -37,12 +37,13 @@ def completion_times(delivery_s: float, sender_waits: bool, receiver: str) -> np
 
 @dataclass(frozen=True)
 class SyntheticLauncher:
-    """Draws log-normal times around `expected_times`, with one factor per launch: a launch is itself random.
+    """A launcher that draws log-normal times around `expected_times`, with one factor per launch: a launch is
+    itself random.
 
     Attributes
     ----------
-    noise : relative standard deviation of one iteration; `launch_noise` that of a whole launch. Of the kernel
-        `partitioned` they change the link, not the computation.
+    noise : relative standard deviation of one iteration; `launch_noise` that of a whole launch. For the
+        kernel `partitioned` they change the link, not the computation.
     """
 
     expected_times: ExpectedTimes
@@ -55,7 +56,7 @@ class SyntheticLauncher:
     flavour: str = "synthetic"
 
     def check(self, layout: Layout) -> None:
-        """Every layout is possible."""
+        """Accept every layout."""
 
     def shares_cores(self, layout: Layout) -> bool:
         return False
@@ -149,7 +150,7 @@ class SyntheticLauncher:
 
 
 def _delays(point: Mapping[str, Any], iterations: int) -> dict[str, Any]:
-    """The delays of a pipeline sample, which its times exclude; here they are exact."""
+    """Return the delays of a pipeline sample, which its times exclude; here they are exact."""
     partition_bytes = point["size_bytes"] // point["partitions"]
     if "compute_s_per_byte" in point:
         delay_s = point["compute_s_per_byte"] * partition_bytes * point["partitions"]

@@ -29,11 +29,11 @@ def remove_left(
     *,
     pids: Collection[int],
 ) -> None:
-    """Delete what jobs of this user made in `folder` since `since_s` (seconds of time.time) and whose maker
+    """Delete what jobs of this user made in `folder` since `since_s` (seconds of time.time) and whose creator
     has ended.
 
-    `folder` and `processes` are those of a virtual node where they are seen from outside. `pids` are the
-    processes whose folders may be deleted.
+    `folder` and `processes` are those of a virtual node as seen from outside. `pids` are the processes whose
+    folders may be deleted.
     """
     with contextlib.suppress(OSError), open_folder(folder) as descriptor:
         topologies = {}
@@ -56,7 +56,7 @@ def remove_left(
 
 
 def _has_ended(process: Path) -> bool:
-    """Tell whether a process, by its folder in /proc, is gone or waits for its parent to take notice."""
+    """Return whether a process, by its folder in /proc, has ended or waits to be reaped by its parent."""
     try:
         return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "Z"
     except (OSError, IndexError):
@@ -64,7 +64,7 @@ def _has_ended(process: Path) -> bool:
 
 
 def _made_since(since_s: float, descriptor: int) -> Iterator[tuple[str, float]]:
-    """This user's files and folders in a folder, and when each was made or last changed."""
+    """Yield this user's files and folders in a folder, and when each was made or last changed."""
     for name in os.listdir(descriptor):
         with contextlib.suppress(OSError):
             status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -73,7 +73,7 @@ def _made_since(since_s: float, descriptor: int) -> Iterator[tuple[str, float]]:
 
 
 def _beginnings() -> list[float]:
-    """When each proxy that is alive began."""
+    """Return when each proxy that is alive began."""
     begun = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

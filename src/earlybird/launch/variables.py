@@ -21,7 +21,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def refuse_conflicts(settings: Mapping[str, str], needed: Mapping[str, str]) -> None:
-    """Raise InputError for a variable of the user that the launch needs otherwise: it would have no effect.
+    """Raise InputError for a variable of the user that conflicts with what the launch needs: it would have no
+    effect.
 
     `settings` are those of --env, which replace the shell's.
     """
@@ -40,7 +41,7 @@ def refuse_conflicts(settings: Mapping[str, str], needed: Mapping[str, str]) -> 
 
 def refuse_placement(settings: Mapping[str, str], placing: str, set_by_launch: Iterable[str]) -> None:
     """Raise InputError for a variable of the user that matches `placing`, the names of those by which an MPI
-    would place ranks otherwise than the launch does with what it sets.
+    would place ranks differently from what the launch sets.
 
     `settings` are those of --env, which replace the shell's.
     """
@@ -61,8 +62,8 @@ def refuse_placement(settings: Mapping[str, str], placing: str, set_by_launch: I
 def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iterable[Forcing]) -> None:
     """Raise InputError for a variable of the user that forced algorithms replace, or that replaces them.
 
-    Control variables are written while the ranks run, those of `default` too: it would no longer be what the
-    user has set. Intel MPI's I_MPI_ADJUST_BCAST precedes the variables of the operation's parts that
+    Control variables are written while the ranks run, those of `default` too: the user's value would no
+    longer apply. Intel MPI's I_MPI_ADJUST_BCAST precedes the variables of the operation's parts that
     `environment`, the variables of the points, may have instead.
     """
     prefix = "OMPI_MCA_" if mpi.family == "openmpi" else ""
@@ -83,15 +84,15 @@ def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iter
 
 
 def recorded_variables(mpi: Flavour, environment: Mapping[str, str]) -> dict[str, str | None]:
-    """Return what a launch record keeps of `environment`: of variables of --env also that they are not set,
-    as None."""
+    """Return the part of `environment` that a launch record stores; variables of --env that are not set are
+    None."""
     names = {*filter(RECORDED.match, environment), *mpi.settings, *mpi.compared}
     return {name: environment.get(name) for name in sorted(names)}
 
 
 def refuse_changed(mpi: Flavour, launches: Iterable[Mapping[str, Any]], where: Any) -> None:
-    """Raise InputError for a variable of the user that is another one now than in `launches`, the records of
-    earlier launches of `mpi` in the run `where`: its samples would be of two settings."""
+    """Raise InputError for a variable of the user that differs now from `launches`, the records of earlier
+    launches of `mpi` in the run `where`: its samples would be of two settings."""
     present = recorded_variables(mpi, mpi.environment() | dict(mpi.settings))
     for launch in launches:
         recorded = launch.get("environment")
@@ -118,7 +119,8 @@ def refuse_changed(mpi: Flavour, launches: Iterable[Mapping[str, Any]], where: A
 def variables_to_set(
     mpi: Flavour, needed: Mapping[str, str], preferred: Mapping[str, str] = _NONE
 ) -> dict[str, str]:
-    """Return what a launch sets besides the user's variables; of `preferred`, what the user has not set.
+    """Return what a launch sets besides the user's variables; from `preferred`, only what the user has not
+    set.
 
     Raises InputError for a conflict with `needed`, see `refuse_conflicts`.
     """
@@ -132,5 +134,5 @@ def variables_to_set(
 
 
 def left_behind(mpi: Flavour) -> list[str]:
-    """Return the user's variables that Open MPI's mpiexec must be told to pass to other nodes."""
+    """Return the user's variables that Open MPI's mpiexec must be instructed to pass to other nodes."""
     return list(dict.fromkeys([*mpi.settings, *sorted(filter(_LEFT_BEHIND.match, os.environ))]))

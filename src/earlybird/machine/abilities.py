@@ -13,7 +13,7 @@ _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 @dataclass(frozen=True)
 class Ability:
-    """Whether a quantity can be measured here; `cause` and `remedy` are empty if it can without
+    """The ability to measure a quantity here; `cause` and `remedy` are empty if it can be measured without
     restrictions."""
 
     can: bool
@@ -25,7 +25,7 @@ class Ability:
 
 
 def abilities() -> dict[str, Ability]:
-    """Name of each kind of measurement -> Ability."""
+    """Return the Ability of each kind of measurement, by its name."""
     cores = hardware.cores_by_socket()
     return {
         "intra_socket": _intra_socket(cores),
@@ -111,8 +111,8 @@ def _undisturbed(cores: list[list[int]]) -> Ability:
 
 
 def _single_copy() -> Ability:
-    """Whether the kernel lets one rank copy from another's memory, which large messages of one node rely
-    on."""
+    """Return the ability of one rank to copy from another's memory by the kernel, which large messages inside
+    a node rely on."""
     try:
         scope = int(_PTRACE_SCOPE.read_text())
     except (OSError, ValueError):

@@ -21,22 +21,22 @@ def path_folders(path: str | None = None) -> list[str]:
 
 
 def is_executable(path: str) -> bool:
-    """Tell whether `path` is a file that this user may start."""
+    """Return whether `path` is a file that this user may start."""
     return os.access(path, os.X_OK) and os.path.isfile(path)
 
 
 def is_writable_by_all(folder: Path) -> bool:
-    """Tell whether every user may put programs into `folder`."""
+    """Return whether every user may put programs into `folder`."""
     return bool(folder.stat().st_mode & stat.S_IWOTH)
 
 
 def is_closable(folder: Path) -> bool:
-    """Tell whether this user may well keep others from writing to `folder`: it is the user's own and not
-    sticky, which folders are that all users share, such as /tmp."""
+    """Return whether this user can reasonably keep others from writing to `folder`: it is the user's own and
+    not sticky, as folders are that all users share, such as /tmp."""
     status = folder.stat()
     return status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
 
 
 def is_made_by_another(folder: Path) -> bool:
-    """Tell whether another user has made `folder` where everyone may make one, such as in /tmp."""
+    """Return whether another user has made `folder` where everyone may make one, such as in /tmp."""
     return is_writable_by_all(folder.parent) and folder.stat().st_uid not in (os.geteuid(), 0)

@@ -39,37 +39,38 @@ _HEADER_LIMIT_BYTES = 1 << 20
 
 
 class _CannotStart(InputError):
-    """A program that the system does not start."""
+    """The error for a program that the system does not start."""
 
 
 class Mpi(namedtuple("Mpi", "family version abi")):
-    """What a compiler or a launcher says of its MPI; None for each part that it does not say.
+    """The properties of an MPI that a compiler or a launcher states; None for each part that it does not
+    state.
 
     `family` is `mpich`, `openmpi` or `intel`; `abi` is `mpich` (Intel's too) or `openmpi`.
     """
 
     @property
     def label(self) -> str:
-        """Return the family and the version for use in a sentence."""
+        """The family and the version for use in a sentence."""
         family = _FAMILY_NAMES.get(self.family or self.abi or "", "an unknown MPI")
         return f"{family} {self.version}" if self.version else family
 
     def goes_with(self, other: "Mpi") -> bool:
-        """Tell whether both may be parts of one MPI: nothing that both say differs."""
+        """Return whether both may be parts of one MPI: no property that both state differs."""
         if not self.is_of_family(other):
             return False
         numbers = [re.findall(r"[0-9]+", re.split(r"[^0-9.]", mpi.version or "")[0]) for mpi in (self, other)]
         return all(mine == theirs for mine, theirs in zip(*numbers, strict=False))
 
     def is_of_family(self, other: "Mpi") -> bool:
-        """Tell whether no family and no ABI that both say differs."""
+        """Return whether no family and no ABI that both state differs."""
         pairs = ((self.family, other.family), (self.abi, other.abi))
         return all(mine == theirs for mine, theirs in pairs if mine and theirs)
 
     def can_start_with(self, launcher: "Mpi") -> bool:
-        """Tell whether a launcher starts programs of this MPI, though it may be of another release.
+        """Return whether a launcher starts programs of this MPI, though it may be of another release.
 
-        Ranks of Open MPI need their own release's; hydra's protocol has stayed the same.
+        Ranks of Open MPI need a launcher of the same release; hydra's protocol has not changed.
         """
         return self.is_of_family(launcher) and self.family not in (None, "openmpi") and launcher != UNKNOWN
 
@@ -83,12 +84,12 @@ class Pair(namedtuple("Pair", "mpi launcher warning")):
 
 
 def is_compiler_name(name: str) -> bool:
-    """Tell whether a program of that name is an MPI's compiler of C."""
+    """Return whether a program of that name is an MPI's C compiler."""
     return _COMPILER.fullmatch(name) is not None
 
 
 def is_wrapper_name(name: str) -> bool:
-    """Tell whether a program of that name is an MPI's compiler of any language."""
+    """Return whether a program of that name is an MPI's compiler of any language."""
     return name in _OTHER_COMPILERS or name in FORTRAN_COMPILERS or is_compiler_name(name)
 
 
@@ -102,11 +103,11 @@ def names_like(mpicc: Path) -> dict[str, Path]:
 
 
 def launcher_of(mpicc: Path, env: Mapping[str, str], limit_s: float = ANSWER_LIMIT_S) -> Pair:
-    """Return the MPI of `mpicc` with its launcher: the first that is not another MPI's.
+    """Return the MPI of `mpicc` with its launcher: the first launcher that is not of another MPI.
 
-    Where the header states the release of the MPI, known launchers come before those of sites; except for
-    Open MPI, one of another release of its family does, too. Each program may take `limit_s` to answer.
-    Raises InputError if `mpicc` is no compiler of an MPI, or if there is no launcher.
+    If the header states the release of the MPI, known launchers precede those of sites; a launcher of another
+    release of its family is accepted, except for Open MPI. Each program may take `limit_s` to answer. Raises
+    InputError if `mpicc` is no compiler of an MPI, or if there is no launcher.
     """
     flags = _flags_of(mpicc, env, limit_s)
     mpi = _mpi_of_flags(flags, mpicc)
@@ -152,8 +153,8 @@ def launcher_of(mpicc: Path, env: Mapping[str, str], limit_s: float = ANSWER_LIM
 
 
 def mpi_of_launcher(mpiexec: Path | str, env: Mapping[str, str], limit_s: float = ANSWER_LIMIT_S) -> Mpi:
-    """Return the MPI of a launcher by its version text; UNKNOWN for a site's, which starts programs of any
-    MPI.
+    """Return the MPI of a launcher by its version text; UNKNOWN for a site's launcher, which starts programs
+    of any MPI.
 
     Raises InputError for a launcher that does not answer, or fails and names no MPI.
     """
@@ -173,12 +174,12 @@ def mpi_of_launcher(mpiexec: Path | str, env: Mapping[str, str], limit_s: float 
 
 
 def output_of(command: list[str], env: Mapping[str, str]) -> str:
-    """Return what `command` prints; InputError if it does not answer."""
+    """Return what `command` prints; raise InputError if it does not answer."""
     return _run(command, env, ANSWER_LIMIT_S)[0]
 
 
 def _run(command: list[str], env: Mapping[str, str], limit_s: float) -> tuple[str, int]:
-    """Return what `command` prints, and its exit status; no process of it stays after `limit_s`."""
+    """Return what `command` prints, and its exit status; no process of it remains after `limit_s`."""
     import signal
     import subprocess
 
@@ -212,7 +213,7 @@ def _first(pattern: str, text: str) -> str | None:
 
 
 def _flags_of(mpicc: Path, env: Mapping[str, str], limit_s: float = ANSWER_LIMIT_S) -> list[str]:
-    """Return the flags with which `mpicc` would call its compiler; empty if it does not say."""
+    """Return the flags with which `mpicc` would call its compiler; empty if it does not print them."""
     import shlex
 
     # Every MPI of these families knows the option; Cray's compilers do not.
@@ -224,9 +225,9 @@ def _flags_of(mpicc: Path, env: Mapping[str, str], limit_s: float = ANSWER_LIMIT
 
 
 def _mpi_of_flags(flags: list[str], mpicc: Path) -> Mpi:
-    """Return the MPI whose header `mpicc` compiles with, else of the libraries that it links.
+    """Return the MPI whose header `mpicc` compiles with, otherwise the MPI of the libraries that it links.
 
-    Read from files, because a compute node may lack the compiler that `mpicc` calls.
+    It is read from files, because a compute node may lack the compiler that `mpicc` calls.
     """
     libraries = [Path(flag[2:]) for flag in flags if flag.startswith("-L")]
     headers = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
@@ -241,7 +242,7 @@ def _mpi_of_flags(flags: list[str], mpicc: Path) -> Mpi:
 
 
 def _mpi_of_header(path: Path) -> Mpi:
-    """Return the MPI of an mpi.h; UNKNOWN if the file is not there or names none."""
+    """Return the MPI of an mpi.h; UNKNOWN if the file does not exist or names none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             text = stream.read(_HEADER_LIMIT_BYTES)
@@ -272,7 +273,7 @@ def _abi_of_folders(mpicc: Path) -> str | None:
 
 
 def _only(abis: Iterable[str | None]) -> str | None:
-    """Return the ABI of `abis` if it is the only one."""
+    """Return the ABI in `abis` if they contain exactly one."""
     known = set(abis) & set(ABI.values())
     return known.pop() if len(known) == 1 else None
 
@@ -295,7 +296,7 @@ def _candidates(mpicc: Path, flags: list[str], mpi: Mpi) -> Iterator[Path]:
 
 
 def _next_to(mpicc: Path, candidates: Iterable[Path]) -> list[Path]:
-    """Return the launchers of `candidates` in the folder of a compiler that says nothing of its MPI; raise
+    """Return the launchers among `candidates` in the folder of a compiler that does not name its MPI; raise
     InputError if it can be none."""
     folders = {path.parent for path in _links(mpicc)}
     launchers = [path for path in candidates if path.parent in folders and is_executable(str(path))]
@@ -323,7 +324,7 @@ def _prefix_of(flag: str) -> Path | None:
 
 
 def _links(path: Path) -> list[Path]:
-    """Return `path` and what it links to, link by link."""
+    """Return `path` and each link target on the way to the file."""
     links = [path]
     while links[-1].is_symlink() and len(links) < 40:
         links.append(links[-1].parent / os.readlink(links[-1]))
@@ -331,7 +332,8 @@ def _links(path: Path) -> list[Path]:
 
 
 def _suffixes(name: str) -> list[str]:
-    """Return what the name of a compiler has after its stem, and shorter: -openmpi-gcc, -openmpi, nothing."""
+    """Return the part of a compiler's name after its stem, and shorter parts: -openmpi-gcc, -openmpi,
+    nothing."""
     match = _COMPILER.fullmatch(name)
     suffix = match[1] if match else ""
     return [suffix[: cut.start()] for cut in reversed(list(re.finditer(r"(?<=.)[._-]|$", suffix)))] + (

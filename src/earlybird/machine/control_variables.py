@@ -15,7 +15,7 @@ _LIBRARIES = ("lib*/libmpi.so*", "lib*/release/libmpi.so*", "lib*/libmpich.so*")
 
 def control_variables(mpi: Flavour) -> frozenset[str] | None:
     """Return the names of the variables MPIR_CVAR_ that the MPI knows, none for Open MPI; None if its library
-    is not where its compiler is."""
+    is not in the installation of its compiler."""
     if mpi.family == "openmpi":
         return frozenset()
     return _names_in(mpi.mpicc.resolve().parent.parent)

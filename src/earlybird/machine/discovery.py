@@ -43,7 +43,7 @@ Unusable = namedtuple("Unusable", "mpicc cause")
 
 
 def find_mpis(known: list[Flavour]) -> tuple[list[Flavour], list[Unusable]]:
-    """Return the MPIs of this machine that are none of `known`, each once, and the compilers of unusable
+    """Return the MPIs of this machine that are not in `known`, each once, and the compilers of unusable
     ones."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -74,7 +74,7 @@ def _described(mpicc: Path) -> Flavour | Unusable:
 
 
 def same_mpi(first: Flavour, second: Flavour) -> bool:
-    """Tell whether both are compilers of one MPI."""
+    """Return whether both are compilers of one MPI."""
     return _identity(first) == _identity(second)
 
 
@@ -86,8 +86,8 @@ def _identity(flavour: Flavour) -> tuple[str, ...]:
 
 
 def _compilers() -> list[Path]:
-    """Return the compilers of C in every folder that may have one: first those of their own names, because
-    what a link of the alternatives system means may change."""
+    """Return the C compilers in every folder that may have one: first those with their own names, because the
+    target of a link of the alternatives system may change."""
     folders = [*path_folders(), *(folder for place in PLACES for folder in sorted(glob.glob(place)))]
     for name, value in sorted(os.environ.items()):
         if _VARIABLE.fullmatch(name) and os.path.isabs(value):

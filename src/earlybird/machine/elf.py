@@ -24,12 +24,12 @@ class Elf(namedtuple("Elf", "interpreter needs")):
     Attributes
     ----------
     interpreter : the path of its dynamic loader; None in a static program.
-    needs : a tuple of the names of the shared libraries it was linked with, in that order.
+    needs : the names of the shared libraries that it was linked with, in that order.
     """
 
 
 class _Image:
-    """The bytes of a file, and how its numbers are written."""
+    """The bytes of a file, and the format of its numbers."""
 
     def __init__(self, data: mmap.mmap) -> None:
         if data[:5] != b"\x7fELF\x02" or data[5] not in (1, 2):
@@ -54,12 +54,12 @@ class _Image:
 
 
 def read_elf(path: str | os.PathLike[str]) -> Elf | None:
-    """The headers of the program at `path`; None for anything else, including a shared library."""
+    """Return the headers of the program at `path`; None for any other file, including a shared library."""
     return _with_image(path, _read)
 
 
 def defines(path: str | os.PathLike[str], symbol: str) -> bool:
-    """Whether `symbol` is part of the ELF file at `path`, not merely referred to."""
+    """Return whether `symbol` is defined in the ELF file at `path`, not merely referred to."""
     return bool(_with_image(path, lambda image: _defines(image, symbol.encode())))
 
 

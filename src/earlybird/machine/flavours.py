@@ -47,10 +47,10 @@ class Flavour(
 
     Attributes
     ----------
-    name : `mpich`, `openmpi`, `intel`, `system`, `simgrid`, or the path of the mpicc it was given by.
+    name : `mpich`, `openmpi`, `intel`, `system`, `simgrid`, or the path of the mpicc that was given.
     family : the family of its mpiexec: `mpich`, `openmpi` or `intel`; `simgrid` is simulated by `mpiexec`.
-    version : of the MPI, as text.
-    mpicc, mpiexec : paths of its compiler and of what starts its ranks.
+    version : version of the MPI, as text.
+    mpicc, mpiexec : paths of its compiler and of the program that starts its ranks.
     env : variables that its compiler and its programs need.
     settings : variables that the user wants launches to have.
     compared : names of the variables that the settings of any side of a measurement have.
@@ -59,15 +59,15 @@ class Flavour(
 
     @property
     def label(self) -> str:
-        """Return what identifies it among the MPIs of a run: the name, with its settings."""
+        """The text that identifies it among the MPIs of a run: the name, with its settings."""
         return with_settings(self.name, self.settings)
 
     def environment(self) -> dict[str, str]:
         """Return the process environment with this flavour's variables, in which `mpicc` and `mpiexec` are
         its own.
 
-        Its bin folder comes first on PATH, and before it, where other programs have these names, a folder
-        with scripts that call its own. Without that folder if it cannot be made: see `tools`.
+        Its bin folder comes first on PATH, and before it, if other programs have these names, a folder with
+        scripts that call its own. That folder is omitted if it cannot be made: see `tools`.
         """
         result = dict(os.environ) | dict(self.env)
         result["PATH"] = f"{self.mpicc.parent}{os.pathsep}{result.get('PATH', '')}"
@@ -80,7 +80,7 @@ class Flavour(
 
     def tools(self, path: str) -> Path | None:
         """Return a folder with this MPI's programs under the names that commands call them by; None if these
-        names mean its programs on `path` already. Raises InputError if the folder cannot be made."""
+        names already refer to its programs on `path`. Raises InputError if the folder cannot be made."""
         own = {"mpicc": self.mpicc}
         if self.mpiexec.name not in SITE_LAUNCHERS:
             own["mpiexec"] = self.mpiexec
@@ -98,7 +98,7 @@ class Flavour(
 
 
 def _is_found(name: str, program: Path, path: str) -> bool:
-    """Tell whether `name` on `path` is `program`, which one that is not there counts as."""
+    """Return whether `name` on `path` is `program`; a program that does not exist counts as found."""
     first = find_command(name, path)
     return not is_executable(str(program)) or (
         first is not None and os.path.realpath(first) == os.path.realpath(program)
@@ -106,8 +106,8 @@ def _is_found(name: str, program: Path, path: str) -> bool:
 
 
 def wheel_folder(name: str) -> Path:
-    """Return where the wheels of flavour `name` are installed, or would be, each flavour in a separate
-    folder."""
+    """Return the folder in which the wheels of flavour `name` are or would be installed, each flavour in a
+    separate folder."""
     version = WHEELS[name][0].split("==")[1]
     return in_homes(f"{MPIS}/{name}-{version}", lambda folder: os.path.exists(folder / INSTALLED))
 
@@ -122,8 +122,8 @@ def named_compilers() -> Iterator[tuple[str, Path]]:
 
 
 def canonical_compiler(mpicc: Path) -> Path:
-    """Return a path that is the same for every link to the compiler `mpicc`: the last one that a compiler is
-    called by, as a wrapper may be a link to a program of another name."""
+    """Return a path that is the same for every link to the compiler `mpicc`: the last link with a compiler's
+    name, because a wrapper may be a link to a program of another name."""
     path = canonical = mpicc
     for _ in range(40):
         if not path.is_symlink():
@@ -138,7 +138,7 @@ def is_installed(name: str) -> bool:
 
 
 def find_flavour(name: str, limit_s: float = ANSWER_LIMIT_S) -> Flavour:
-    """Return the flavour `name` (see NAMES) or the one of a path to an mpicc; InputError if it is not
+    """Return the flavour `name` (see NAMES) or that of a path to an mpicc; raise InputError if it is not
     installed.
 
     Its compiler and its launcher may take `limit_s` each to print their versions.
@@ -170,7 +170,7 @@ def present_flavours() -> Iterator[Flavour]:
 
 
 def simgrid_folder() -> Path:
-    """Return the folder of an unpacked SimGrid, or for one if the system has none."""
+    """Return the folder of an unpacked SimGrid, or the folder for unpacking it if the system has none."""
     return in_homes(f"{MPIS}/{SIMULATED}")
 
 
@@ -203,7 +203,7 @@ def _command(name: str) -> str | None:
 
 
 def full_name(name: str) -> str:
-    """Return the name of the flavour that is found by `name`: of a compiler on PATH or a path, the absolute
+    """Return the name of the flavour that is found by `name`: for a compiler on PATH or a path, the absolute
     path."""
     command = _command(name)
     if command is None and os.sep not in name:
@@ -250,7 +250,7 @@ def _smpicc() -> Path | None:
 
 @functools.cache
 def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
-    """Return the flavour of a smpicc; what simulates its programs is smpimain, which smpirun calls too."""
+    """Return the flavour of a smpicc; its programs are simulated by smpimain, which smpirun also calls."""
     root = smpicc.parent.parent
     for smpimain in sorted(root.glob("lib*/simgrid/smpimain")) + sorted(root.glob("lib/*/simgrid/smpimain")):
         libraries = smpimain.parent.parent
@@ -296,8 +296,8 @@ def _openmpi_environment() -> dict[str, str]:
 
 
 def _intel_environment(name: str, root: Path) -> dict[str, str]:
-    """Return what Intel MPI's own setup script would set: the wheels come without one, a site's may have been
-    sourced."""
+    """Return what Intel MPI's own setup script would set: the wheels lack it, and that of a site may have
+    been sourced."""
     libraries = [root / "lib" / "release", root / "lib"]
     present = [folder for folder in libraries if (folder / "libmpi.so.12").exists()]
     if not present or (name != "intel" and "I_MPI_ROOT" in os.environ):
@@ -312,14 +312,15 @@ def _intel_environment(name: str, root: Path) -> dict[str, str]:
 
 
 def _providers_of_user() -> str | None:
-    """Return the libfabric providers that a user has chosen: not those of another Intel MPI, whose setup
+    """Return the libfabric providers that a user has chosen, but not those of another Intel MPI, whose setup
     script also sets the variable."""
     chosen, other = os.environ.get("FI_PROVIDER_PATH"), os.environ.get("I_MPI_ROOT")
     return None if other and chosen and chosen.startswith(f"{other.rstrip('/')}/") else chosen
 
 
 def _library_path(*folders: Path) -> dict[str, str]:
-    """Return LD_LIBRARY_PATH with `folders` before what it holds already, once inside another `exec` too."""
+    """Return LD_LIBRARY_PATH with `folders` before its previous content, only once if inside another
+    `exec`."""
     first, held = os.pathsep.join(map(str, folders)), os.environ.get("LD_LIBRARY_PATH", "")
     if f"{held}{os.pathsep}".startswith(f"{first}{os.pathsep}"):
         return {"LD_LIBRARY_PATH": held}

@@ -14,14 +14,15 @@ CPU_FOLDER = Path("/sys/devices/system/cpu")
 
 @dataclass(frozen=True)
 class Core:
-    """One physical core that this process may use; `cpu` is its first hardware thread."""
+    """A physical core that this process may use; `cpu` is its first hardware thread."""
 
     cpu: int
     socket: int
 
 
 def usable_cores(cpu_folder: Path = CPU_FOLDER) -> list[Core]:
-    """Physical cores this process may run on, by socket, then by number; one hardware thread of each."""
+    """Return the physical cores on which this process may run, by socket, then by number; one hardware thread
+    of each."""
     seen: dict[tuple[int, int], Core] = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         socket = _number(cpu_folder / f"cpu{cpu}" / "topology" / "physical_package_id", 0)
@@ -31,14 +32,15 @@ def usable_cores(cpu_folder: Path = CPU_FOLDER) -> list[Core]:
 
 
 def cores_by_socket(cpu_folder: Path = CPU_FOLDER) -> list[list[int]]:
-    """CPU numbers of the usable cores, a list per socket; sockets are renumbered from 0 without gaps."""
+    """Return the CPU numbers of the usable cores, a list per socket; sockets are renumbered from 0 without
+    gaps."""
     cores = usable_cores(cpu_folder)
     sockets = sorted({core.socket for core in cores})
     return [[core.cpu for core in cores if core.socket == socket] for socket in sockets]
 
 
 def describe() -> dict[str, Any]:
-    """The description of the machine in a run's provenance."""
+    """Return the description of the machine in a run's provenance."""
     cores = cores_by_socket()
     return {
         "host": platform.node(),
@@ -58,8 +60,8 @@ def describe() -> dict[str, Any]:
 
 
 def runnable(seconds: float = 0.1, readings: int = 10) -> float:
-    """How many processes and threads of others run or wait for a core: the mean of `seconds`, in which this
-    process sleeps. 0 where the kernel does not say."""
+    """Return how many processes and threads of others run or wait for a core: the mean over `seconds`, in
+    which this process sleeps. 0 if the kernel does not report it."""
     counts = []
     for _ in range(readings):
         time.sleep(seconds / readings)
@@ -69,7 +71,8 @@ def runnable(seconds: float = 0.1, readings: int = 10) -> float:
 
 
 def cpu_quota(cgroup_folder: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """How many cores' time this control group may use, a container's CPU limit; None without a limit."""
+    """Return the number of cores whose time this control group may use, a container's CPU limit; None without
+    a limit."""
     values = _text(cgroup_folder / "cpu.max").split()
     if len(values) == 2 and values[0].isdigit():
         return int(values[0]) / int(values[1])

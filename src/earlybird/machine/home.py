@@ -20,8 +20,9 @@ CONTENTS = (MPIS, BUILDS, KEYS, *SCRIPTS, LOCKS)
 def home() -> Path:
     """Return the folder that this user's builds are written to.
 
-    It is `$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes
-    everything; else the user's data folder. Each unless it is there and this user may not write to it.
+    It is `$EARLYBIRD_HOME`; otherwise a folder inside the active virtual environment, so that deleting it
+    deletes everything; otherwise the user's data folder. A folder that exists and that this user may not
+    write to is skipped.
     """
     given = given_home()
     if given and not _is_read_only(given):
@@ -35,9 +36,9 @@ def home() -> Path:
 
 
 def clearable_home() -> Path:
-    """Return the folder in which this user may remove builds: `$EARLYBIRD_HOME` alone if it is set.
+    """Return the folder in which this user may remove builds: only `$EARLYBIRD_HOME` if it is set.
 
-    Raises InputError if that is read-only: what is in another folder was not meant.
+    Raises InputError if that is read-only: another folder was not meant.
     """
     given = given_home()
     if given and _is_read_only(given):
@@ -50,7 +51,7 @@ def clearable_home() -> Path:
 
 def homes() -> list[Path]:
     """Return the folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`;
-    what an administrator has built next to the installation."""
+    folders that an administrator has filled next to the installation."""
     given = given_home()
     return list(dict.fromkeys([home(), *([given] if given else []), *installation_homes()]))
 
@@ -66,16 +67,16 @@ def installation_homes() -> list[Path]:
 
 
 def in_homes(name: str, is_complete: Callable[[Path], bool] = os.path.exists) -> Path:
-    """Return the first folder of this name below a home that `is_complete`; below `home()` if there is
-    none."""
+    """Return the first folder of this name below a home that `is_complete`; the folder below `home()` if
+    there is none."""
     folders = [folder / name for folder in homes()]
     return next(filter(is_complete, folders), folders[0])
 
 
 def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[str], bool]) -> Path:
-    """Return a folder with `files` (path in it -> content) below a home, made in `home()` unless one has it.
+    """Return a folder with `files` (path in it -> content) below a home, made in `home()` unless it exists.
 
-    `kind` is one of SCRIPTS; `executable` says which files are scripts. Raises InputError if it cannot be
+    `kind` is one of SCRIPTS; `executable` returns which files are scripts. Raises InputError if it cannot be
     made.
     """
     key = zlib.crc32(b"\0".join(part for name, text in files.items() for part in (os.fsencode(name), text)))
@@ -106,8 +107,8 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
 
 
 def given_home() -> Path | None:
-    """Return the folder that EARLYBIRD_HOME names; InputError if it is a file, or if others can have put
-    programs into it."""
+    """Return the folder that EARLYBIRD_HOME names; raise InputError if it is a file, or if others can have
+    put programs into it."""
     given = os.environ.get(HOME_VARIABLE)
     if not given:
         return None
@@ -135,13 +136,13 @@ def _resolved(folder: str) -> Path:
 
 
 def _require_folder(path: Path) -> None:
-    """Raise InputError if `path` is there and is a file or a device."""
+    """Raise InputError if `path` exists and is a file or a device."""
     if path.exists() and not path.is_dir():
         raise InputError(f"EARLYBIRD_HOME is {path}, which is not a folder; give another folder")
 
 
 def _refuse_of_others(path: Path) -> None:
-    """Raise InputError if anyone can have put programs into `path`, a folder that is given."""
+    """Raise InputError if anyone can have put programs into `path`, a given folder."""
     try:
         is_open, is_foreign = is_writable_by_all(path), is_made_by_another(path)
     except OSError:  # it is made later

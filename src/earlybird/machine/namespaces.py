@@ -26,18 +26,19 @@ _SWITCHES = {
 
 @dataclass(frozen=True)
 class Mode:
-    """How to create namespaces: directly, or inside one user namespace where an ordinary user is root."""
+    """A mode of creating namespaces: directly, or inside one user namespace where an ordinary user is
+    root."""
 
     user_namespace: bool
 
     def unshare(self, *kinds: str) -> list[str]:
-        """The arguments before a program that gets new namespaces, such as `net` or `pid`, in addition to the
-        mode's."""
+        """Return the arguments before a program that gets new namespaces, such as `net` or `pid`, in addition
+        to those of the mode."""
         own = ["--user", "--map-root-user"] if self.user_namespace else []
         return ["unshare", *own, *(f"--{kind}" for kind in kinds)]
 
     def enter(self, pid: int, *kinds: str) -> list[str]:
-        """The arguments before a program that joins namespaces of the process `pid`."""
+        """Return the arguments before a program that joins namespaces of the process `pid`."""
         # The credentials are already those of the user namespace's root; setting them again is not permitted.
         own = ["--user", "--preserve-credentials"] if self.user_namespace else []
         return ["nsenter", "--target", str(pid), *own, *(f"--{kind}" for kind in kinds)]
@@ -45,7 +46,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why no virtual network can be created, and the remedy."""
+    """The reason why no virtual network can be created, and the remedy."""
 
     cause: str
     remedy: str
@@ -53,8 +54,7 @@ class Refusal:
 
 @functools.cache
 def find_mode() -> Mode | Refusal:
-    """How to create a network of namespaces, tested in a child process that leaves nothing
-    behind."""
+    """Return how to create a network of namespaces, tested in a child process that leaves nothing behind."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         return Refusal(f"{', '.join(missing)} (util-linux) is not on PATH", "install the package util-linux")
@@ -73,7 +73,8 @@ def find_mode() -> Mode | Refusal:
 
 
 def require_mode() -> Mode:
-    """As `find_mode`; InputError saying which permission is missing and how to get it."""
+    """Return what `find_mode` returns; raise InputError, stating the missing permission and how to get it,
+    for a Refusal."""
     mode = find_mode()
     if isinstance(mode, Refusal):
         raise InputError(f"a virtual cluster cannot be created here: {mode.cause}; {mode.remedy}")
@@ -81,8 +82,8 @@ def require_mode() -> Mode:
 
 
 def _explain(errors: list[str], folder: Path = Path("/proc/sys"), user: int | None = None) -> Refusal:
-    """What `errors` mean, root's mode first, and the switches in `folder` mean for the user
-    `user`."""
+    """Return the refusal that follows from `errors`, root's mode first, and from the switches in `folder` for
+    the user `user`."""
     if (os.geteuid() if user is None else user) == 0:
         return Refusal(
             f"root's mode does not work ({errors[0]}): CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, or a "
@@ -104,7 +105,7 @@ def _explain(errors: list[str], folder: Path = Path("/proc/sys"), user: int | No
 
 
 def _try_network() -> None:
-    """In fresh namespaces: the devices and the shaping that a cluster is made of."""
+    """Create, in new namespaces, the devices and the shaping that a cluster consists of."""
     from pyroute2 import IPRoute
 
     with IPRoute() as network:

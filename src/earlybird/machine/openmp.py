@@ -11,14 +11,15 @@ _ADVICE = "install one, such as `pip install intel-openmp` or Debian's libomp5, 
 
 
 def find_runtime() -> Path | None:
-    """A runtime of this Python's environment, as the package intel-openmp has it, or of the system."""
+    """Return the runtime of this Python's environment, as installed by the package intel-openmp, or that of
+    the system."""
     llvm = sorted(Path("/usr/lib").glob("llvm-*/lib"), reverse=True)
     folders = [Path(sys.prefix) / "lib", *map(Path, _FOLDERS), *llvm]
     return next((folder / name for folder in folders for name in _NAMES if (folder / name).exists()), None)
 
 
 def openmp_runtime(text: str) -> Path:
-    """The runtime that `text` names, a path or "auto"; InputError if there is none."""
+    """Return the runtime that `text` names, a path or "auto"; raise InputError if there is none."""
     if text == "auto":
         found = find_runtime()
         if found is None:

@@ -26,8 +26,8 @@ class PrivateFolder:
 
     Attributes
     ----------
-    path : how others call it, for messages and for programs that are started.
-    descriptor : of the folder; it is closed by `opened` or `folder`.
+    path : its path for others, for messages and for programs that are started.
+    descriptor : descriptor of the folder; it is closed by `opened` or `folder`.
     """
 
     def __init__(self, path: Path, descriptor: int):
@@ -35,27 +35,27 @@ class PrivateFolder:
         _require_private(path, os.fstat(descriptor))
 
     def names(self) -> list[str]:
-        """Return the names of what is in the folder, sorted."""
+        """Return the names of the entries of the folder, sorted."""
         return sorted(os.listdir(self.descriptor))
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is something of this name."""
+        """Return whether there is an entry of this name."""
         return name in os.listdir(self.descriptor)
 
     def make_folder(self, name: str) -> None:
-        """Make a folder in this one; FileExistsError if there is something of this name."""
+        """Make a folder in this one; raise FileExistsError if there is an entry of this name."""
         os.mkdir(_plain(name), 0o700, dir_fd=self.descriptor)
 
     @contextlib.contextmanager
     def folder(self, name: str) -> Iterator["PrivateFolder"]:
-        """Open a folder in this one, for the block; raises as `opened`."""
+        """Open a folder in this one, for the block; raise the errors of `opened`."""
         with _open_private(self.path / _plain(name), name, self.descriptor) as folder:
             yield folder
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
         """Return a descriptor of a file in this folder, which the caller closes.
 
-        Raises InputError for what is no file of this user alone, and OSError as os.open does.
+        Raises InputError for anything but a file of this user alone, and OSError as os.open does.
         """
         flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
@@ -75,7 +75,7 @@ class PrivateFolder:
         return descriptor
 
     def read_text(self, name: str) -> str:
-        """Return the text of a file; raises InputError for one that is too large or no text."""
+        """Return the text of a file; raise InputError for a file that is too large or not text."""
         descriptor = self.open(name, os.O_RDONLY)
         try:
             return files.read_open(descriptor, self.path / name, "file", _MAX_BYTES).decode()
@@ -85,7 +85,7 @@ class PrivateFolder:
             os.close(descriptor)
 
     def write_text(self, name: str, text: str, mode: int = 0o600) -> None:
-        """Write a file, which others see whole or as it was before."""
+        """Write a file atomically."""
         new = f".{name}.new"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new, dir_fd=self.descriptor)
@@ -96,7 +96,7 @@ class PrivateFolder:
         os.rename(new, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def remove(self, name: str) -> None:
-        """Remove a folder with all in it, or what else has the name, if it can be; no link is followed."""
+        """Remove a folder with its content, or another entry of that name, if possible; follow no link."""
         with contextlib.suppress(OSError):
             os.unlink(_plain(name), dir_fd=self.descriptor)  # not of a folder
         with contextlib.suppress(OSError):
@@ -126,7 +126,7 @@ def opened(path: Path, *, make: bool = False) -> Iterator[PrivateFolder]:
 
 @contextlib.contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """Yield the descriptor of a folder, which may be shared; raises OSError as os.open does."""
+    """Yield the descriptor of a folder, which may be shared; raise OSError as os.open does."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield descriptor
@@ -135,7 +135,7 @@ def open_folder(path: Path) -> Iterator[int]:
 
 
 def remove_if_empty(path: Path) -> None:
-    """Remove a folder that is empty; nothing else, and no link."""
+    """Remove a folder if it is empty; remove nothing else, and no link."""
     with contextlib.suppress(OSError):
         os.rmdir(path)
 

@@ -35,23 +35,23 @@ class Program(namedtuple("Program", "path static libmpi has_mpi")):
 
     @property
     def abi(self) -> str | None:
-        """`mpich` (which is Intel's, Cray's and MVAPICH's too), `openmpi` or `standard`; None if unknown
-        from the name."""
+        """The ABI: `mpich` (also of Intel, Cray and MVAPICH), `openmpi` or `standard`; None if unknown from
+        the name."""
         return abi_of_library(self.libmpi or "")
 
     @property
     def built_against(self) -> str | None:
-        """Display name of the MPI of `libmpi`; None for an unknown name."""
+        """The display name of the MPI of `libmpi`; None for an unknown name."""
         if is_cray_mpich(self.libmpi or ""):
             return "Cray MPICH"
         return _NAMES.get(self.abi or "")
 
     def suits(self, family: str, serves_standard: bool = False) -> bool:
-        """Whether it may be of the MPI `family`; a name that does not identify an MPI suits all. A program of
-        the MPI standard's own ABI suits an MPI that `serves_standard`.
+        """Return whether it may be of the MPI `family`; a name that does not identify an MPI suits all. A
+        program of the MPI standard's own ABI suits an MPI that `serves_standard`.
 
-        Open MPI 2 (20) is known not to be 3 to 5 (40). Of other numbers of one ABI, libearlybird itself finds
-        out when the program starts.
+        Open MPI 2 (20) is known to differ from 3 to 5 (40). For other numbers of one ABI, libearlybird itself
+        checks when the program starts.
         """
         if self.abi is None:
             return True
@@ -63,7 +63,8 @@ class Program(namedtuple("Program", "path static libmpi has_mpi")):
 
 
 def _parts(soname: str) -> tuple[str, str, str]:
-    """Of libmpi_gnu_91.so.12.5: libmpi, gnu, 12. All empty for a name that is no MPI library's."""
+    """Return libmpi, gnu, 12 for libmpi_gnu_91.so.12.5; empty texts for a name that is not an MPI
+    library's."""
     stem, _, numbers = soname.partition(".so")
     name, _, vendor = stem.partition("_")
     vendor, *version = vendor.split("_")
@@ -79,7 +80,8 @@ def _parts(soname: str) -> tuple[str, str, str]:
 
 
 def abi_of_library(soname: str) -> str | None:
-    """Whose handles programs that need `soname` have: `mpich`, `openmpi`, `standard`, or None."""
+    """Return the ABI whose handles programs that need `soname` have: `mpich`, `openmpi`, `standard`, or
+    None."""
     name, vendor, number = _parts(soname)
     if vendor in ("abi", "ibm"):
         return {"abi": "standard", "ibm": "openmpi"}[vendor]
@@ -89,12 +91,12 @@ def abi_of_library(soname: str) -> str | None:
 
 
 def is_libmpi(soname: str) -> bool:
-    """Whether a library of that name is an MPI's."""
+    """Return whether a library of that name is an MPI's."""
     return _parts(soname)[0] != ""
 
 
 def is_cray_mpich(soname: str) -> bool:
-    """Whether a library of that name is Cray MPICH's."""
+    """Return whether a library of that name is Cray MPICH's."""
     return _parts(soname)[1] in _CRAY_COMPILERS
 
 
@@ -104,8 +106,8 @@ def _is_system(soname: str) -> bool:
 
 
 def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
-    """What `path` is, as the dynamic loader would see it in `environment`; None for anything but an ELF
-    executable, such as a script or a shared library."""
+    """Return the properties of `path` as the dynamic loader would see it in `environment`; None for anything
+    but an ELF executable, such as a script or a shared library."""
     elf = read_elf(path)
     if elf is None:
         return None
@@ -118,7 +120,7 @@ def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
 
 
 def loaded_libraries(path: Path, environment: Mapping[str, str]) -> list[str]:
-    """The names of all libraries that an executable brings along, itself and through others; empty for
+    """Return the names of all libraries that an executable loads, itself and through others; empty for
     anything else."""
     elf = read_elf(path)
     return [] if elf is None or elf.interpreter is None else _all_needs(elf.interpreter, path, environment)
@@ -129,7 +131,7 @@ def _libmpi_of(names: Iterable[str]) -> str | None:
 
 
 def _all_needs(interpreter: str, path: Path, environment: Mapping[str, str]) -> list[str]:
-    """The sonames that loading `path` brings along: a program may use MPI through another library alone."""
+    """Return the sonames that loading `path` loads: a program may use MPI only through another library."""
     import subprocess
 
     try:

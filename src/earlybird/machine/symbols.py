@@ -22,9 +22,9 @@ _MAX_INSIDE = 4  # labels of a function that are looked at
 
 
 def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
-    """The function around each offset from where the file is loaded; offsets in none are left out.
+    """Return the function around each offset from the load address of the file; omit offsets in no function.
 
-    Empty for a file that cannot be read, has no symbols, or is no ELF file.
+    The result is empty for a file that cannot be read, has no symbols, or is no ELF file.
     """
     try:
         with open(path, "rb", opener=_open_file) as stream:
@@ -34,7 +34,7 @@ def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open a file; a recording, which may come from others, could name a pipe or a device."""
+    """Open a regular file; a recording, which may come from others, could name a pipe or a device."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -68,10 +68,10 @@ def _find(elf: ELFFile, offsets: Iterable[int]) -> dict[int, str]:
 
 
 def source_lines(path: str, offsets: Iterable[int]) -> dict[int, tuple[str, int]]:
-    """The file and the line of the source at each offset from where the file is loaded; offsets without are
-    left out.
+    """Return the file and the line of the source at each offset from the load address of the file; omit
+    offsets without a line.
 
-    Empty for a file that cannot be read or has no debug information.
+    The result is empty for a file that cannot be read or has no debug information.
     """
     try:
         with open(path, "rb", opener=_open_file) as stream:
@@ -107,7 +107,8 @@ def _find_lines(elf: ELFFile, offsets: Iterable[int]) -> dict[int, tuple[str, in
 
 
 def _units_of(dwarf: DWARFInfo, addresses: Iterable[int]) -> list[tuple[CompileUnit, list[int]]]:
-    """The units of the source that have these addresses, by the table of ranges; by all units without one."""
+    """Return the compile units that contain these addresses, by the table of ranges; by all units if there is
+    none."""
     ranges = dwarf.get_aranges()
     if ranges is None:
         every = list(addresses)
@@ -120,19 +121,20 @@ def _units_of(dwarf: DWARFInfo, addresses: Iterable[int]) -> list[tuple[CompileU
 
 
 def _is_small(dwarf: DWARFInfo) -> bool:
-    """Without a table of ranges all units are read, which takes minutes for some programs."""
+    """Return whether the debug information is small enough: without a table of ranges all units are read,
+    which takes minutes for some programs."""
     return dwarf.debug_info_sec is not None and dwarf.debug_info_sec.size <= _MAX_DEBUG_BYTES
 
 
 def _file_name(program: LineProgram, number: int) -> str:
-    """The name of a file by its number, which counts from 1 before version 5."""
+    """Return the name of a file by its number, which counts from 1 before version 5."""
     name = program["file_entry"][number - (program["version"] < 5)].name
     return name.decode(errors="replace")
 
 
 def readable_name(symbol: str) -> str:
-    """The name of a C++ function without its types: `solver::dot` for `_ZN6solver3dotIdEEvRKT_`; others as
-    they are, also where no C++ library is installed."""
+    """Return the name of a C++ function without its types: `solver::dot` for `_ZN6solver3dotIdEEvRKT_`; other
+    names unchanged, also if no C++ library is installed."""
     demangle = _demangler() if symbol.startswith("_Z") else None
     if demangle is None:
         return symbol
@@ -144,7 +146,7 @@ def readable_name(symbol: str) -> str:
 
 
 def _without_types(text: str) -> str:
-    """`void a::b<int>(c<d>) const` -> `a::b`."""
+    """Return `a::b` for `void a::b<int>(c<d>) const`."""
     text, num = text.replace("(anonymous namespace)::", "").replace("operator()", "operator call"), 1
     while num:  # the innermost first
         text, num = re.subn(r"<[^<>()]*>|\([^<>()]*\)", "", text)
@@ -155,7 +157,8 @@ def _without_types(text: str) -> str:
 
 @cache
 def _demangler():
-    """__cxa_demangle; None without the C++ library of GCC. Its results are never freed: they are few."""
+    """Return __cxa_demangle; None without the C++ library of GCC. Its results are never freed: they are
+    few."""
     try:
         function = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
     except (OSError, AttributeError):

@@ -48,9 +48,12 @@ _MAX_EVIDENCE = 3
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """`hosts` : the names of the nodes for the files of hosts; empty if they are those that the nodes have.
-    `stall_limit_s` : a launch ends if it completes no point for so long.
-    `expected` : values that nodes must have, however slow the others are."""
+    """The settings of a check, apart from what it measures.
+
+    `hosts` : the names of the nodes for the files of hosts; empty if the nodes' own names are used.
+    `stall_limit_s` : a launch ends if it completes no point for this time. `expected` : values that nodes
+    must have, however slow the others are.
+    """
 
     hosts: tuple[str, ...] = ()
     min_effect: float = 0.10
@@ -68,10 +71,10 @@ def run_check(
     say: Say = lambda text: None,
 ) -> Check:
     """Check the nodes of `launcher`; `folder` is for temporary files that all nodes see. Launches and samples
-    are kept in `run` if it is given. `say` is told what takes longer than planned.
+    are kept in `run` if it is given. `say` gets a message about each step that takes longer than planned.
 
     Raises WorkError if the ranks cannot be started or do not complete, and the nodes at fault are not found:
-    the sentence has the cause and how far the check has come.
+    the message states the cause and how far the check has come.
     """
     begin_s = time.monotonic()
     launches = Launches(launcher, plan, settings.hosts, settings.stall_limit_s, folder, run, heard)
@@ -98,7 +101,7 @@ def run_check(
 
 @dataclass(frozen=True)
 class _Part:
-    """What was measured of some nodes, by their position among these, and found."""
+    """The measurement of some nodes, numbered by their position among these, and the findings."""
 
     nodes: tuple[int, ...]
     measured: Measured
@@ -110,7 +113,7 @@ class _Part:
 
 
 def _measure(launches: Launches, nodes: tuple[int, ...], settings: CheckSettings) -> _Part:
-    """Raises FailedLaunch if a launch does not complete."""
+    """Measure `nodes`; raise FailedLaunch if a launch does not complete."""
     plan, effect = launches.plan_of(nodes), settings.min_effect
     if len(nodes) < 2:
         return _Part(nodes, measured_from([], len(nodes)))
@@ -153,7 +156,7 @@ def _measure(launches: Launches, nodes: tuple[int, ...], settings: CheckSettings
 
 
 class _AbleNodes:
-    """The nodes that complete a launch together; the others are found out, from what a failed launch left and
+    """The nodes that complete a launch together; the others are identified from what a failed launch left and
     by launches of pairs."""
 
     def __init__(self, launches: Launches, say: Say):
@@ -162,8 +165,8 @@ class _AbleNodes:
         self.notes: list[str] = []
 
     def measure(self, measure_nodes: Callable[[tuple[int, ...]], _Part]) -> _Part:
-        """What `measure_nodes` gives of the nodes that can complete it; raises WorkError if they are not
-        found."""
+        """Return the result of `measure_nodes` for the nodes that can complete it; raise WorkError if these
+        are not identified."""
         nodes = self._without_dead(tuple(range(self._launches.plan.nodes)))
         searches = [self._by_pairs, self._by_links]
         followed = 0
@@ -199,7 +202,7 @@ class _AbleNodes:
         return tuple(node for node in nodes if node not in dead)
 
     def _by_evidence(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        """Without the nodes whose ranks stopped, or were ended by a signal."""
+        """Return `nodes` without those whose ranks stopped, or were ended by a signal."""
         hosts = self._launches.hosts
         found = {node: stopped_finding(hosts[node], doing) for node, doing in failed.stopped.items()}
         if not found and (killed := signalled_host(failed.cause)):
@@ -246,7 +249,7 @@ class _AbleNodes:
         self.notes += division_remarks(located, hosts)
 
     def _without_links(self, links: Any, nodes: Sequence[int]) -> tuple[int, ...]:
-        """Without one end of each link."""
+        """Return `nodes` without one end of each link."""
         out = {node for group in connected(links) for node in smallest_covers(group)[0][0]}
         return tuple(node for node in nodes if node not in out)
 
@@ -254,8 +257,9 @@ class _AbleNodes:
 def _points_again(
     plan: CheckPlan, suspicious: Sequence[Suspicion], mpi: str, *, every: bool = False
 ) -> list[dict[str, Any]]:
-    """The rounds in which suspicious pairs meet, the incasts and outcasts of suspicious nodes and of some
-    others, and all nodes; all points if `every` one is suspicious, none if nothing is."""
+    """Return the points to measure again: the rounds in which suspicious pairs meet, the incasts and outcasts
+    of suspicious nodes and of some others, and all nodes; all points if `every`, none if nothing is
+    suspicious."""
     if every:
         return plan.points(mpi)
     if not suspicious:
@@ -269,8 +273,8 @@ def _points_again(
 
 
 def _alike(placement: Sequence[dict[str, Any]], shared_machine: bool) -> np.ndarray:
-    """(N, N) equal numbers for links that should be as fast as each other: virtual nodes on one core (kind 1)
-    answer later than those on two (0)."""
+    """Return an (N, N) array with equal numbers for links that should be equally fast: virtual nodes on one
+    core (kind 1) answer later than those on two (0)."""
     if not shared_machine:
         return np.zeros((len(placement), len(placement)), dtype=int)
     cpus = [set(entry.get("cpus", ())) for entry in placement]
@@ -278,7 +282,7 @@ def _alike(placement: Sequence[dict[str, Any]], shared_machine: bool) -> np.ndar
 
 
 def _known(values: np.ndarray) -> np.ndarray:
-    """0 where nothing was measured."""
+    """Return `values` with 0 where nothing was measured."""
     return np.nan_to_num(values, nan=0.0)
 
 

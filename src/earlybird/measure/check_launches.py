@@ -40,8 +40,8 @@ Say = Callable[[str], None]
 
 
 class FailedLaunch(Exception):
-    """A launch did not complete: why, and the nodes whose ranks did nothing while others waited, with what
-    they did last."""
+    """A launch that did not complete: the cause, and the nodes whose ranks did nothing while others waited,
+    with what they did last."""
 
     def __init__(self, sentence: str, cause: str, stopped: Mapping[int, str]):
         super().__init__(sentence)
@@ -50,7 +50,7 @@ class FailedLaunch(Exception):
 
 @dataclass
 class Launches:
-    """Launches some nodes of a check, which are numbered as all of its nodes are."""
+    """A launcher of some nodes of a check, which keep the numbers that they have among all nodes."""
 
     launcher: Launcher
     plan: CheckPlan
@@ -80,7 +80,7 @@ class Launches:
         return self._names[: self.plan.nodes]
 
     def names_of(self, node: int) -> set[str]:
-        """What a node may be called."""
+        """Return the names by which a node may be called."""
         known = {names[node] for names in (self.hosts, self._reported) if names}
         return known | {name.partition(".")[0] for name in known if not name.replace(".", "").isdigit()}
 
@@ -93,7 +93,7 @@ class Launches:
         return self.plan if len(nodes) == self.plan.nodes else self.plan.of_fewer(len(nodes))
 
     def check(self, nodes: Sequence[int], points: Sequence[dict[str, Any]], rules: Rules) -> Launched:
-        """Raises FailedLaunch if the launch does not complete."""
+        """Launch `points` on `nodes`; raise FailedLaunch if the launch does not complete."""
         plan = self.plan_of(nodes)
         expected_s = plan.total_s()
         launcher, layout = self._layout(nodes)
@@ -132,7 +132,7 @@ class Launches:
         return launched
 
     def dead_nodes(self) -> list[int]:
-        """The nodes of a virtual cluster that no longer exist; others can be launched without them."""
+        """Return the nodes of a virtual cluster that no longer exist; others can be launched without them."""
         if not isinstance(self.launcher, ClusterLauncher):
             return []
         lost = self.launcher.cluster.lost_nodes()
@@ -140,7 +140,7 @@ class Launches:
         return [node for node, name in enumerate(self.hosts) if name in lost]
 
     def begin_search(self) -> float:
-        """The time from now on in which `try_groups` may be called."""
+        """Start the time in which `try_groups` may be called."""
         limit_s = MAX_TRIES * self._try_limit_s()
         self._end_s = time.monotonic() + limit_s
         return limit_s
@@ -193,7 +193,7 @@ class Launches:
         return max(min(self.stall_limit_s, _MAX_TRY_S), _TRY_PATIENCE * self.plan.round_s())
 
     def _layout(self, nodes: Sequence[int]) -> tuple[Launcher, Layout]:
-        """What launches a rank on each of these nodes."""
+        """Return the launcher and the layout that start a rank on each of these nodes."""
         if len(nodes) == self.plan.nodes:
             return self.launcher, parse_layout(f"{len(nodes)}x1x1")
         if isinstance(self.launcher, SrunLauncher):
@@ -202,7 +202,7 @@ class Launches:
         return self.launcher, Layout.from_arrays(list(nodes))
 
     def _launch(self, launcher: Launcher, request: Request, heard: Any) -> tuple[Launched, Heartbeats]:
-        """What was launched, and the heartbeats that its ranks left."""
+        """Launch `request`; return the result and the heartbeats that its ranks left."""
         scratch = Path(tempfile.mkdtemp(prefix=".check-", dir=self.folder))
         try:
             with Heartbeats(scratch, request.stall_limit_s) as beats:
@@ -241,7 +241,7 @@ def _names_of(launcher: Launcher) -> list[str]:
 
 
 def _what(points: Sequence[dict[str, Any]], index: int, nodes: int, hosts: Sequence[str] = ()) -> str:
-    """What is measured once `index` points are done, with the pairs if the hosts are known."""
+    """Return what is measured once `index` points are done, with the pairs if the hosts are known."""
     point = points[min(index, len(points) - 1)]
     if point["part"] == "nodes":
         return "the description of the nodes"

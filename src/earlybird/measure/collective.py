@@ -50,7 +50,7 @@ _SKEW = 4  # the default, if a rank has many blocks
 
 
 def _algorithm(text: str) -> str:
-    """`pipeline:8KiB` -> `pipeline:8192`; names without a segment size are unchanged."""
+    """Return `pipeline:8192` for `pipeline:8KiB`; names without a segment size are unchanged."""
     name, colon, segment = text.partition(":")
     if not colon:
         return name
@@ -58,7 +58,7 @@ def _algorithm(text: str) -> str:
 
 
 def _skew(text: str) -> float:
-    """`4` -> 4, `1.5` -> 1.5."""
+    """Return 4 for `4`, 1.5 for `1.5`."""
     try:
         skew = number_in(text)
     except ValueError:
@@ -88,7 +88,7 @@ def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _layout(text: str, _: Mapping[str, Any]) -> str:
-    """Return the text of a layout; a file is refused."""
+    """Return the text of a layout; refuse a file."""
     if not is_shape(text):
         raise InputError(f"--layout is {text!r}; give nodes x sockets x ranks of a socket, such as 4x1x1")
     return parse_layout(text).text
@@ -135,7 +135,8 @@ COLLECTIVE_OPTIONS = (
 
 
 def collective_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Every operation among the first P ranks of the whole machine, by each mapping, with every algorithm.
+    """Return every operation among the first P ranks of the whole machine, with each mapping and every
+    algorithm.
 
     Methods are interleaved in one launch, except those that an MPI reads when it starts.
     """
@@ -170,8 +171,8 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
 
 
 def _on_layout(options: Options, resources: Resources) -> tuple[Options, Resources]:
-    """Return both with `--layout` as if the machine had no more than these nodes, sockets and cores; with all
-    ranks of the layout unless others are given."""
+    """Return both arguments with `--layout` as if the machine had only these nodes, sockets and cores; with
+    all ranks of the layout unless others are given."""
     if options.layout is None:
         return options, resources
     nodes, sockets, per_socket = map(int, options.layout.split("x"))
@@ -195,7 +196,7 @@ def _on_layout(options: Options, resources: Resources) -> tuple[Options, Resourc
 
 
 def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
-    """The first `num_ranks` of as many ranks as the machine has cores, or of more if needed."""
+    """Return the first `num_ranks` of as many ranks as the machine has cores, or of more if needed."""
     sockets = resources.nodes * resources.sockets
     per_socket = max(resources.cores_per_socket or 1, -(-num_ranks // sockets))
     whole = parse_layout(f"{resources.nodes}x{resources.sockets}x{per_socket}", map_by)
@@ -205,10 +206,12 @@ def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
-    """Notes on requested points that are not measured or measured twice, one sentence each."""
+    """Return a sentence for each requested point that is not measured or measured twice."""
     options, resources = _on_layout(options, resources)
     asked = {parse_method(text).name for text in options.algorithms or () if text not in ALGORITHM_SETS}
     found = _alike(options, resources)
+    if options.statistic == MEAN:
+        found.append("the time, by which speed-ups are computed, is the mean over ranks, not the completion")
     for operation in options.operations or DEFAULT_OPERATIONS:
         for method in methods_of(operation, options, resources):
             if method.name not in asked or not method.is_forced:
@@ -226,7 +229,8 @@ def remarks(options: Options, resources: Resources) -> list[str]:
 
 
 def _alike(options: Options, resources: Resources) -> list[str]:
-    """Mappings with the same placement as another one, as on a machine with one socket."""
+    """Return remarks on mappings that give the same placement as another one, as on a machine with one
+    socket."""
     named: dict[tuple, list[str]] = {}
     for map_by in options.map_by or ():
         placed = [
@@ -281,7 +285,8 @@ def _check_variants(options: Options, operations: Sequence[str], resources: Reso
 
 
 def _variants(operation: str, ranks: int, options: Options) -> list[dict[str, Any]]:
-    """What distinguishes points of one operation besides their size: topologies, and skews of counts."""
+    """Return what distinguishes points of one operation besides their size: topologies, and skews of
+    counts."""
     result: list[dict[str, Any]] = []
     for topology in (options.topologies or (DEFAULT_TOPOLOGY,)) if operation in WITH_TOPOLOGY else (None,):
         named = {} if topology is None else {"topology": topology}
@@ -313,13 +318,13 @@ def _num_cores(resources: Resources) -> int:
 
 
 def _default_ranks(resources: Resources) -> tuple[int, ...]:
-    """2, 4, 8, ... up to the cores there are, and all of them."""
+    """Return 2, 4, 8, ... up to the number of cores, and the number of cores."""
     most = max(_num_cores(resources), _MIN_RANKS)
     return tuple(sorted({1 << k for k in range(1, most.bit_length())} | {most}))
 
 
 def _verifies(options: Options, num_ranks: int, ranks: Sequence[int]) -> bool:
-    """Whether to verify the communication tree; with two ranks all trees are identical."""
+    """Return whether to verify the communication tree; with two ranks all trees are identical."""
     wanted = options.verify or VERIFY_CHOICES[0]
     return num_ranks > 2 and (wanted == "all" or (wanted == "largest" and num_ranks == max(ranks)))
 
@@ -395,8 +400,8 @@ def _check_memory(
 def _buffers(
     operation: str, variant: Mapping[str, Any], here: int, ranks: int, methods: Sequence[Method]
 ) -> float:
-    """How many buffers of the size asked for the kernel has at most on a machine with `here` of the ranks,
-    the root among them."""
+    """Return the maximum number of buffers of the requested size that the kernel has on a machine with `here`
+    of the ranks, including the root."""
     if operation == "reduce":
         # Earlybird's algorithms receive from every child into a separate buffer, for all methods at a time.
         return here + 1 + sum(method.is_own for method in methods) * (ranks - 1)
@@ -420,8 +425,8 @@ def _groups(
     resources: Resources,
     verifies: bool,
 ) -> list[Group]:
-    """The launches of these points: separate if different methods apply, or if an MPI reads the method at its
-    start."""
+    """Return the launches of these points: separate if different methods apply, or if an MPI reads the method
+    at its start."""
     operation = points[0]["operation"]
     alike: dict[tuple[Method, ...], list[dict[str, Any]]] = {}
     for point in points:
@@ -481,7 +486,7 @@ def _refuse_never(
 
 
 def _reduce_local(options: Options, resources: Resources, mpi: str, num_ranks: int, map_by: str) -> Group:
-    """What adding up costs without any message, at the same sizes."""
+    """Return the group that measures the cost of the reduction without any message, at the same sizes."""
     layout = first_ranks(resources, num_ranks, map_by)
     points = tuple(
         _point(REDUCE_LOCAL, mpi, layout, map_by, size, 0)

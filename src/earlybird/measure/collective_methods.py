@@ -35,7 +35,7 @@ _REFERENCES = ("own-binomial", "own-linear")
 
 
 def methods_of(operation: str, options: Options, resources: Resources) -> tuple[Method, ...]:
-    """The methods to compare, `default` first; InputError for an unknown algorithm."""
+    """Return the methods to compare, `default` first; raise InputError for an unknown algorithm."""
     here = _names(operation, resources)
     persistent = (PERSISTENT, *persistent_algorithms(resources.family, operation))
     asked = options.algorithms
@@ -63,7 +63,7 @@ def methods_of(operation: str, options: Options, resources: Resources) -> tuple[
 
 
 def _names(operation: str, resources: Resources) -> tuple[str, ...]:
-    """The algorithms of `all`: Earlybird's, and those of the MPI's blocking operation."""
+    """Return the algorithms that `all` stands for: Earlybird's, and those of the MPI's blocking operation."""
     return (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
 
 
@@ -83,7 +83,7 @@ def _require_persistent(given: str, operation: str, resources: Resources) -> Non
 
 
 def applies(method: Method, methods: Sequence[Method], point: dict[str, Any], family: str | None) -> bool:
-    """Whether the MPI uses `method` at this point, and no other method is identical there."""
+    """Return whether the MPI uses `method` at this point, and no other method is identical to it there."""
     same_here = replace(method, segment_bytes=0)
     if method.segment_bytes >= point["size_bytes"] and same_here != method and same_here in methods:
         return False
@@ -93,7 +93,7 @@ def applies(method: Method, methods: Sequence[Method], point: dict[str, Any], fa
 def launches(
     operation: str, methods: Sequence[Method], ranks: int, family: str | None
 ) -> list[tuple[tuple[Method, ...], dict[str, str]]]:
-    """Methods that one launch can hold, by the environment that they need."""
+    """Return the methods that one launch can hold, by the environment that they need."""
     free = dict(forcing(family, operation, Method(DEFAULT), ranks).environment)
     by_environment: dict[tuple, list[Method]] = {tuple(free.items()): []}
     for method in methods:
@@ -116,7 +116,8 @@ def launches(
 def _segmented(
     method: Method, given: str, operation: str, options: Options, resources: Resources
 ) -> Iterator[Method]:
-    """`method` with its own segments, those of --segments, or those that `all` and the default give."""
+    """Yield `method` with its own segments, with those of --segments, or with those that `all` and the
+    default imply."""
     can = is_segmented(resources.family, operation, method.name)
     if method.segment_bytes and not can:
         raise InputError(
@@ -157,7 +158,7 @@ def _refuse_unknown(name: str, options: Options, resources: Resources) -> None:
 
 
 def _for_comparison(operation: str, family: str | None) -> tuple[Method, ...]:
-    """The method that is in each of several launches, as their common reference."""
+    """Return the method that is part of each of several launches, as their common reference."""
     if family in STAYS_FREE:
         return (Method(DEFAULT),)
     own = own_algorithms(operation)

@@ -23,7 +23,7 @@ def _computation(text: str) -> float:
 
 
 def _noise_share(text: str) -> float:
-    """`4` -> 0.04."""
+    """Return 0.04 for `4`."""
     try:
         percent = units.number_in(text)
     except ValueError:
@@ -54,7 +54,7 @@ _DEFAULT_SHARE = 0.04  # that of Temucin et al. 2022, of 0, 4 and 10 %
 
 @dataclass(frozen=True)
 class Computation:
-    """For how long each thread computes, by which noise model, and with which strength."""
+    """The computation of each thread: its duration, the noise model and the strength of the noise."""
 
     compute_s: float
     noise: str
@@ -62,17 +62,17 @@ class Computation:
 
     @property
     def longest_s(self) -> float:
-        """Of one thread; a thread of the model gaussian rarely takes longer."""
+        """The longest time of one thread; a thread of the model gaussian rarely takes longer."""
         return self.compute_s * (1 + (2 if self.noise == "gaussian" else 1) * self.noise_share)
 
     def config(self) -> dict[str, Any]:
-        """The keys of a point, which native/kernels/computing/noise.cpp reads."""
+        """Return the keys of a point, which native/kernels/computing/noise.cpp reads."""
         return {"compute_s": self.compute_s, "noise": self.noise, "noise_share": self.noise_share}
 
 
 def computations(options: Options) -> tuple[Computation, ...]:
-    """Every combination that the options name, each once: without a computation, a model or a strength there
-    is no noise."""
+    """Return every combination that the options name, each once; there is no noise without a computation, a
+    model or a strength."""
     if options.noise_shares is not None and options.noise_models is None:
         raise InputError(
             "--noise-percent is the strength of a noise and --noise is missing; give --noise single, uniform "

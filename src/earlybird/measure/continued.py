@@ -70,8 +70,8 @@ def refuse_other_options(
     threads: str | None,
     of_suites: Mapping[str, Any],
 ) -> None:
-    """Raise InputError for an option of `measure` that differs from what `run` stores: one of those `given`,
-    --threads, or one of its suites."""
+    """Raise InputError for an option of `measure` that differs from the value stored in `run`: one of those
+    `given`, --threads, or an option of its suites."""
     if kernels.PIPELINE.name in settings["suites"]:
         settings = {"methods": FIRST_PIPELINE_METHODS} | settings
     refuse_changes(run, settings, given)
@@ -93,8 +93,8 @@ def refuse_other_mpis(
     *,
     is_continued: bool,
 ) -> None:
-    """Raise InputError if what --mpi and --env name is not what is to be measured, or not all of it that a
-    command line must state; if the run `is_continued`, they are its own."""
+    """Raise InputError if what --mpi and --env name is not what is to be measured, or lacks a part that a
+    command line must state; for a run that `is_continued`, they must be those of the run."""
     asked, stored = asked_mpis(mpis, variables, settings["mpi"]), listed_mpis(settings["mpi"])
     if is_continued and not (set(asked) <= set(stored) and (variables or any(map(unstated, stored)))):
         refuse_changes(run, settings, {"mpi": mpi_setting(asked)})

@@ -25,7 +25,7 @@ _SIMULATED_MIN_ITERATIONS, _SIMULATED_TARGET = 3, 0.25
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to measure; stored in run.json, so that --resume continues with the same."""
+    """The effort of a measurement; stored in run.json, so that --resume continues with the same effort."""
 
     launches: int
     budget_s: float
@@ -62,7 +62,7 @@ class Effort:
 
 def suited_to(resources: Resources, effort: Effort) -> Effort:
     """Return `effort` with fewer iterations over a virtual link, where they are slow, and in simulations,
-    where they are alike."""
+    where they are identical."""
     if resources.family == flavours.SIMULATED:
         return replace(effort, min_iterations=_SIMULATED_MIN_ITERATIONS, target=_SIMULATED_TARGET)
     if resources.link_bytes_per_s is None:
@@ -71,7 +71,7 @@ def suited_to(resources: Resources, effort: Effort) -> Effort:
 
 
 def remarks_on(result: Result, effort: Effort, remedy: str) -> list[str]:
-    """Return what a user must know about the samples; `remedy` is how to measure what is missing."""
+    """Return the remarks on the samples that a user must see; `remedy` is how to measure what is missing."""
     remarks = []
     if result.missing:
         remarks.append(

@@ -25,13 +25,13 @@ def refuse_unstated(
     stated_variables: Sequence[str] = (),
     has_env: bool = True,
 ) -> None:
-    """Raise InputError, quoting the options, for what `settings`, those of `run`, would have executed and the
-    command line, whose options `place` has, does not name.
+    """Raise InputError, quoting the options, if `settings` of `run` would execute a program that the command
+    line, whose options are in `place`, does not name.
 
-    `mpis` are what is to be measured, with their settings. The names of flavours find installations of this
-    user or the MPI on PATH. Another mpicc, by its path or its name on PATH, must be among `stated_mpis` (of
-    --mpi), or be that of an enclosing `exec` or of the MPI that is taken without --mpi; a setting must be
-    among those or `stated_variables` (of --env).
+    `mpis` are the MPIs to be measured, with their settings. The names of flavours refer to installations of
+    this user or to the MPI on PATH. Another mpicc, given by its path or its name on PATH, must be among
+    `stated_mpis` (of --mpi), or be that of an enclosing `exec` or of the MPI that is chosen without --mpi; a
+    setting must be among those or `stated_variables` (of --env).
     """
     missing: list[str] = []
     if any(unstated(mpi, stated_mpis, stated_variables) for mpi in mpis):
@@ -47,7 +47,7 @@ def refuse_unstated(
 
 
 def unstated(mpi: str, stated_mpis: Sequence[str] = (), stated_variables: Sequence[str] = ()) -> bool:
-    """Tell whether `mpi`, with its settings, has something executed that is not stated."""
+    """Return whether `mpi`, with its settings, executes a program that is not stated."""
     stated = [split_settings(mpi) for mpi in stated_mpis]
     names = {full_name(name) for name, _ in stated} | {os.environ.get(interpose.FLAVOUR)}
     variables = {f"{name}={value}" for _, of_mpi in stated for name, value in of_mpi.items()}
@@ -59,7 +59,7 @@ def unstated(mpi: str, stated_mpis: Sequence[str] = (), stated_variables: Sequen
 
 
 def _chosen_without_name() -> str | None:
-    """Return the name of the MPI that is taken without --mpi."""
+    """Return the name of the MPI that is chosen without --mpi."""
     try:
         return choose_flavour(None).name
     except InputError:

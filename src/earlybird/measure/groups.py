@@ -37,14 +37,15 @@ _VERIFICATION_DELAY_S, _VERIFICATION_RANKS = 0.1, 8
 
 @dataclass(frozen=True)
 class Group:
-    """Points that one launch can measure together: same kernel, same placement, same methods (if it has any).
+    """The points that one launch can measure together: same kernel, same placement, same methods (if it has
+    any).
 
-    `link_bytes_per_s` is the rate of the links that its messages take; None if unknown.
-    `threads` per rank, None: the launcher's number; `vcis`: communication contexts requested from each
-    rank's MPI, None: its default; `streams`: number of MPIX_Stream for which further contexts are
-    reserved. `preload`: the ranks get libearlybird. `environment` are further variables of the launch,
-    `settings` the control variables by which its methods differ. `verifies`: verify the tree of each method
-    once. `mean_over_ranks`: the time of a collective is the mean of the ranks' times, not that of the last.
+    `link_bytes_per_s` is the rate of the links that its messages take; None if unknown. `threads`: number per
+    rank, None: the launcher's number; `vcis`: communication contexts requested from each rank's MPI, None:
+    its default; `streams`: number of MPIX_Stream for which further contexts are reserved. `preload`: the
+    ranks get libearlybird. `environment` are further variables of the launch, `settings` the control
+    variables by which its methods differ. `verifies`: verify the tree of each method once. `mean_over_ranks`:
+    the time of a collective is the mean of the ranks' times, not that of the last.
     """
 
     kernel: str
@@ -68,7 +69,7 @@ class Group:
 
     @property
     def num_methods(self) -> int:
-        """Samples of each point and launch."""
+        """The number of samples of each point and launch."""
         return max(len(self.methods), 1)
 
     @property
@@ -79,26 +80,26 @@ class Group:
         return len(self.methods) * min(num_ranks, 2 * _VERIFICATION_RANKS) * delay_s
 
     def link_s(self, point: Mapping[str, Any]) -> float:
-        """For how long an iteration of `point`, one of each method, keeps a link busy at least."""
+        """Return the minimum time for which an iteration of `point` with each method keeps a link busy."""
         if self.link_bytes_per_s is None:
             return 0.0
         link_bytes = KERNELS[self.kernel].link_bytes(point, self.layout, self.pattern)
         return self.num_methods * link_bytes / self.link_bytes_per_s
 
     def computing_s(self, point: Mapping[str, Any]) -> float:
-        """For how long the threads of an iteration of `point` compute, one of each method; and the caches are
-        emptied."""
+        """Return for how long the threads of an iteration of `point` with each method compute and empty the
+        caches."""
         of_one = point.get("compute_s", 0.0) * (1 + point.get("noise_share", 0.0)) * sweep_steps(point)
         return len(self.methods) * (of_one + (_FLUSH_S if point.get("cache") == "cold" else 0.0))
 
     def settling_s(self, point: Mapping[str, Any]) -> float:
-        """For how long libearlybird is measured before it has settled, if threads compute."""
+        """Return for how long libearlybird is measured before it has settled, if threads compute."""
         settles = sum(method.startswith("earlybird") for method in self.methods)
         return settles * _settling_iterations(point) * self.computing_s(point) / max(len(self.methods), 1)
 
 
 def _settling_iterations(point: Mapping[str, Any]) -> int:
-    """Iterations until every request was started often enough, see `runs_until` in
+    """Return the number of iterations until every request was started often enough, see `runs_until` in
     native/kernels/motifs/halo.cpp and native/kernels/sweep3d.cpp: the requests of derived datatypes, of two
     copies of the cells, are started in turn; those of a sweep for every second block."""
     if "planes_per_block" in point:
@@ -107,8 +108,8 @@ def _settling_iterations(point: Mapping[str, Any]) -> int:
 
 
 class Options(SimpleNamespace):
-    """The options of a user: `quick`, `launcher_threads`, which ranks have if the suite compares none, and by
-    its `field` what each `SuiteOption` was given; None leaves the choice to the suite."""
+    """The options of a user: `quick`, `launcher_threads`, which ranks have if the suite compares none, and
+    the value of each `SuiteOption` by its `field`; None leaves the choice to the suite."""
 
     def __init__(self, **given: Any) -> None:
         if unknown := given.keys() - {"quick", "launcher_threads"} - FIELDS:
@@ -120,20 +121,20 @@ class Options(SimpleNamespace):
             raise AttributeError(f"no option of a suite sets {field}")
 
     def changed(self, **given: Any) -> "Options":
-        """Return these options with others in the place of some."""
+        """Return these options with some of them replaced."""
         return Options(**vars(self) | given)
 
 
 @dataclass(frozen=True)
 class Library:
-    """What a suite needs to know about the measured MPI.
+    """The properties of the measured MPI that a suite needs to know.
 
     Attributes
     ----------
-    name : of its flavour.
+    name : name of the MPI flavour.
     partitioned : whether it has partitioned communication.
     streams : whether it has MPIX_Stream.
-    persistent_collectives : whether it has those of MPI 4.0.
+    persistent_collectives : whether it has the persistent collectives of MPI 4.0.
     earlybird : whether libearlybird is built for it.
     """
 
@@ -146,14 +147,14 @@ class Library:
 
 @dataclass(frozen=True)
 class Resources:
-    """The resources of the launcher: the available levels, and the cores of a group on each (socket, socket,
+    """The resources of a launcher: the available levels, and the cores of a group on each (socket, socket,
     node).
 
     Ranks beyond `cores_per_socket` of a node are on its next socket; None puts all on one socket.
-    `link_bytes_per_s` is the rate of a virtual node's link; None if unlimited. `family` is that of
-    the MPI (`mpich`, `openmpi`, `intel`) and `library` its properties; None if times are drawn, for
-    the pipeline methods `drawn_methods`. `memory_bytes` is available to the ranks of a node, None if
-    unknown; `sockets` are those of a node.
+    `link_bytes_per_s` is the rate of a virtual node's link; None if unlimited. `family` is that of the MPI
+    (`mpich`, `openmpi`, `intel`) and `library` its properties; None if times are drawn, for the pipeline
+    methods `drawn_methods`. `memory_bytes` is available to the ranks of a node, None if unknown; `sockets`
+    are those of a node.
     """
 
     cores: Mapping[str, int]
@@ -174,7 +175,7 @@ class Resources:
         nodes: int = 1,
         link_bytes_per_s: float | None = None,
     ) -> "Resources":
-        """`nodes` identical nodes, each with `sockets` of `cores_per_socket`."""
+        """Return the resources of `nodes` identical nodes, each with `sockets` of `cores_per_socket`."""
         cores = {"intra_socket": cores_per_socket}
         if sockets > 1:
             cores["inter_socket"] = cores_per_socket
@@ -189,11 +190,11 @@ class Resources:
 
 @dataclass(frozen=True)
 class Suite:
-    """`groups(options, resources, mpi)` lists what to measure; `takes` are its own options, besides those of
-    every suite; `budgets_s` the default time for one MPI, without and with --quick; a `simulated` suite runs
-    on simulated ranks although it compares threads, and of one that `draws_threads` the launcher synthetic
-    draws times for any number of them; `remarks(options, resources)` are sentences on what these options
-    measure."""
+    """A suite of measurements. `groups(options, resources, mpi)` lists what to measure; `takes` are its own
+    options, besides those of every suite; `budgets_s` the default time for one MPI, without and with --quick;
+    a `simulated` suite runs on simulated ranks although it compares threads; for a suite that `draws_threads`
+    the launcher synthetic draws times of any number of threads; `remarks(options, resources)` are sentences
+    on what these options measure."""
 
     name: str
     help: str
@@ -212,8 +213,8 @@ class Suite:
 
 
 def pair_layout(level: str, competitors: int, resources: Resources) -> Layout:
-    """Pairs r, r + P/2 whose two ranks are on one socket (P = `competitors`, 2 at least), on two sockets, or
-    on two nodes (P/2 = `competitors`)."""
+    """Return pairs r, r + P/2 whose two ranks are on one socket (P = `competitors`, at least 2), on two
+    sockets, or on two nodes (P/2 = `competitors`)."""
     if level == "intra_socket":
         return parse_layout(f"1x1x{max(2, competitors)}")
     if level == "inter_socket":
@@ -227,7 +228,8 @@ def pair_layout(level: str, competitors: int, resources: Resources) -> Layout:
 
 
 def cores_per_rank(level: str, resources: Resources) -> int:
-    """Cores for the threads of one of the two ranks; virtual nodes share those of one machine."""
+    """Return the cores for the threads of one of the two ranks; virtual nodes share the cores of one
+    machine."""
     of_group = resources.cores_per_socket or resources.cores[level]
     if level == "intra_socket" or resources.link_bytes_per_s is not None:
         return max(of_group // 2, 1)
@@ -235,7 +237,8 @@ def cores_per_rank(level: str, resources: Resources) -> int:
 
 
 def levels_of(options: Options, resources: Resources) -> tuple[str, ...]:
-    """The requested levels, by default all that are available; InputError for an unavailable one."""
+    """Return the requested levels, by default all that are available; raise InputError for an unavailable
+    one."""
     if options.levels is None:
         return tuple(resources.cores)
     for level in options.levels:
@@ -247,18 +250,18 @@ def levels_of(options: Options, resources: Resources) -> tuple[str, ...]:
 
 
 def link_of(level: str, resources: Resources) -> float | None:
-    """The rate of the links that messages of `level` use; None if unlimited."""
+    """Return the rate of the links that messages of `level` use; None if unlimited."""
     return resources.link_bytes_per_s if level == "inter_node" else None
 
 
 def hangs_with_contexts(level: str, resources: Resources) -> bool:
-    """Whether MPI never starts with several contexts: MPICH 5.0.2 over a virtual cluster's TCP, by UCX and by
-    libfabric alike, a ping-pong with two contexts too."""
+    """Return whether the MPI never starts with several contexts, as MPICH 5.0.2 over a virtual cluster's TCP,
+    by UCX and by libfabric alike, even for a ping-pong with two contexts."""
     return resources.family == "mpich" and link_of(level, resources) is not None
 
 
 def refuse_hanging(given: str) -> NoReturn:
-    """Raise InputError for what `hangs_with_contexts`; `given` is the option and its value."""
+    """Raise InputError where `hangs_with_contexts` holds; `given` is the option and its value."""
     raise InputError(
         f"{given} and MPICH hangs in MPI_Init with several contexts between nodes of a virtual cluster; "
         "leave it out, give --levels intra_socket, or measure another --mpi"
@@ -266,14 +269,14 @@ def refuse_hanging(given: str) -> NoReturn:
 
 
 def carried_bytes(size_bytes: int, level: str, resources: Resources, shares: int = 1) -> int:
-    """`size_bytes`, or one of `shares` of the bytes that a virtual link carries in `_LINK_S`, if that is
-    less."""
+    """Return `size_bytes`, or one of `shares` of the bytes that a virtual link carries in `_LINK_S`, if that
+    is less."""
     link = link_of(level, resources)
     return size_bytes if link is None else min(size_bytes, max(1, round(_LINK_S * link / shares)))
 
 
 def powers(last: int, factor: int, first: int = 1) -> tuple[int, ...]:
-    """first, first*factor, ... up to `last`."""
+    """Return first, first*factor, ... up to `last`."""
     sizes, size = [], first
     while size <= last:
         sizes.append(size)
@@ -282,7 +285,7 @@ def powers(last: int, factor: int, first: int = 1) -> tuple[int, ...]:
 
 
 def refuse_large(sizes: Sequence[int]) -> None:
-    """Raise InputError for a message that a count of MPI does not hold."""
+    """Raise InputError for a message whose size exceeds an MPI count."""
     if max(sizes, default=0) >= 1 << 31:
         raise InputError(
             f"a message has {max(sizes)} bytes; the kernels send at most {(1 << 31) - 1} in one message: "

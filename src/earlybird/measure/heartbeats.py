@@ -23,9 +23,10 @@ _STAGES = (
 
 
 class Heartbeats:
-    """Looks at the heartbeats in a folder again and again, within a `with` block.
+    """A reader that polls the heartbeats in a folder within a `with` block.
 
-    Slow ones are none that stopped: a file system may be slow, a core shared, or a rank started later.
+    A slow heartbeat does not mean that a rank has stopped: a file system may be slow, a core shared, or a
+    rank started later.
     """
 
     def __init__(self, folder: Path, stall_limit_s: float):
@@ -47,17 +48,18 @@ class Heartbeats:
 
     @property
     def hosts(self) -> set[str]:
-        """Those that have left heartbeats."""
+        """The hosts that have left heartbeats."""
         return set(self._counts)
 
     @property
     def stopped(self) -> set[str]:
-        """The hosts whose ranks left none any more for at least half of the stall limit while others did."""
+        """The hosts whose ranks left no heartbeat for at least half of the stall limit while others did."""
         last_s = max(self._growth_s.values(), default=0.0)
         return {host for host, growth_s in self._growth_s.items() if last_s - growth_s >= self._silence_s}
 
     def doing(self, host: str, hosts: Sequence[str]) -> str:
-        """What the rank of a host did last: `in small messages with n1`; `hosts` are those of all ranks."""
+        """Return what the rank of a host did last, such as `in small messages with n1`; `hosts` are those of
+        all ranks."""
         stage, rank = self._doing.get(host, (-1, -1))
         other = hosts[rank] if 0 <= rank < len(hosts) else "no node"
         return _STAGES[stage].format(other) if 0 <= stage < len(_STAGES) else ""

@@ -34,7 +34,7 @@ _SAME_LAUNCHER = {"slurm": "srun", "mpiexec": "local", "mpirun": "local"}
 
 
 def ignore(text: str) -> None:
-    """Print nothing of a remark."""
+    """Discard a remark."""
 
 
 def launchers_of(
@@ -59,7 +59,8 @@ def launchers_of(
 
 
 def _require_cluster_again(settings: Mapping[str, Any]) -> None:
-    """Raise InputError, with the command to start it again, if the cluster of the run is not running."""
+    """Raise InputError if the cluster of the run is not running; the message has the command that starts it
+    again."""
     kind, _, name = settings["launcher"].partition(":")
     links = state.LINKS.fullmatch(settings.get("network") or "")
     if kind != "cluster" or links is None or name in [cluster.name for cluster in state.all_running()]:
@@ -77,9 +78,9 @@ def make_launcher(
     settings: Mapping[str, Any], seed: int = 0, note: Note = ignore, compared: tuple[str, ...] = ()
 ) -> tuple[Launcher, Resources]:
     """Make the launcher, with its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent`,
-    `srun` and `threads`, of which earlier versions stored fewer.
+    `srun` and `threads`; runs of earlier versions lack some of them.
 
-    `note` prints warnings; `compared` are variables of which other launchers of the run have settings.
+    `note` prints warnings; `compared` are variables that other launchers of the run set.
     """
     mpi, variables = split_settings(settings.get("mpi") or "")
     launcher, resources = _launcher_of(settings | {"mpi": mpi or None}, seed, note)
@@ -100,7 +101,7 @@ def make_launcher(
 
 
 def _note_if_unknown(name: str, mpi: flavours.Flavour, note: Note) -> None:
-    """Remark on a control variable that the MPI does not know, and so ignores."""
+    """Print a remark if the MPI does not know a control variable, and so ignores it."""
     if not name.startswith(PREFIX):
         return
     known = control_variables(mpi)
@@ -177,8 +178,8 @@ def _cluster_launcher(
 
 
 def with_link_measured(launcher: Launcher, note: Note = ignore) -> Launcher:
-    """Return `launcher`, if it is of a virtual cluster with its measured link bandwidth; warn if that differs
-    from the configured one."""
+    """Return `launcher` with the measured link bandwidth if it is of a virtual cluster; warn if that differs
+    from the configured bandwidth."""
     parts = launchers_in(launcher)
     if not isinstance(parts[0], ClusterLauncher):
         return launcher
@@ -197,7 +198,7 @@ def network_of(launcher: Launcher) -> str | None:
 
 
 def is_simulated(launcher_text: str) -> bool:
-    """Tell whether `--launcher` says that ranks are simulated by SimGrid."""
+    """Return whether `--launcher` states that ranks are simulated by SimGrid."""
     return launcher_text.partition(":")[0] == "simgrid"
 
 

@@ -8,7 +8,7 @@ from earlybird.measure.groups import Library, Resources
 
 
 def is_here(method: str, resources: Resources) -> bool:
-    """Whether the MPI, or the launcher that draws times, has this method."""
+    """Return whether the MPI, or the launcher that draws times, has this method."""
     library = resources.library
     if library is None:
         return method in resources.drawn_methods
@@ -33,8 +33,8 @@ def unavailable_reason(method: str, resources: Resources) -> str:
 
 
 def launches_of(methods: Sequence[str]) -> list[tuple[tuple[str, ...], bool]]:
-    """The methods of each kind of launch, and whether it gets libearlybird, with which `partitioned` would
-    not be the MPI's own. Both have the other methods."""
+    """Return the methods of each kind of launch, and whether it gets libearlybird, which would replace the
+    MPI's own `partitioned`. Both kinds have the other methods."""
     common = tuple(method for method in methods if method not in (EARLYBIRD, OWN_CALLS))
     found = []
     if OWN_CALLS in methods or EARLYBIRD not in methods:

@@ -22,7 +22,7 @@ DEFAULT_RANKS = 8
 
 @dataclass(frozen=True)
 class MotifKind:
-    """What differs between motifs: the defaults, and the dimensions of their process grids."""
+    """The differences between motifs: the defaults, and the dimensions of their process grids."""
 
     kernel: str
     dimensions: int
@@ -104,7 +104,7 @@ def _exchange_options(kind: MotifKind) -> tuple[SuiteOption, ...]:
 
 
 def options_of(kind: MotifKind) -> tuple[SuiteOption, ...]:
-    """The options of the suite that measures `kind`."""
+    """Return the options of the suite that measures `kind`."""
     computes = ",".join("0" if compute_s == 0 else f"{compute_s * 1e3:g}ms" for compute_s in kind.computes_s)
     when = "each block of planes" if kind.sweeps else "each step"
     compute = f"How long a thread computes in {when} at least, such as 0,1ms.  [default: {computes}]"

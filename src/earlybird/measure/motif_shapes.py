@@ -15,8 +15,8 @@ def triple_text(triple: Sequence[int]) -> str:
 
 
 def near_cubic(num_ranks: int, dimensions: int) -> Triple:
-    """The process grid of `num_ranks` with the shortest sides, the longest along x; along z one rank if
-    there are two `dimensions`."""
+    """Return the process grid of `num_ranks` with the shortest sides, the longest along x; with one rank
+    along z if there are two `dimensions`."""
     sides = [k for k in range(1, num_ranks + 1) if num_ranks % k == 0]
     grids = [
         (x, y, num_ranks // (x * y))
@@ -28,20 +28,21 @@ def near_cubic(num_ranks: int, dimensions: int) -> Triple:
 
 
 def block_of(cells: Triple, grid: Triple) -> Triple:
-    """The largest block of a rank along each dimension."""
+    """Return the largest block of a rank along each dimension."""
     x, y, z = (-(-number // ranks) for number, ranks in zip(cells, grid, strict=True))
     return x, y, z
 
 
 def padded(number: int, partitions: int) -> int:
-    """What `number` planes or angles take in partitions of one size."""
+    """Return the size of `number` planes or angles after padding to partitions of equal size."""
     return partitions * -(-number // partitions)
 
 
 def largest_halo_bytes(
     cells: Triple, grid: Triple, variables: int, stencil: int, periodic: bool, partitions: int
 ) -> int:
-    """The largest message of a halo exchange, with what its partitions pad; 0 without neighbours."""
+    """Return the size of the largest message of a halo exchange, including the padding of its partitions; 0
+    without neighbours."""
     block = block_of(cells, grid)
     extents = (block[0], block[1], padded(block[2], partitions))
     largest = 0
@@ -56,12 +57,13 @@ def largest_halo_bytes(
 
 
 def largest_face_bytes(cells: Triple, grid: Triple, angles: int, planes: int, partitions: int) -> int:
-    """The largest message of a sweep: a face of a block of planes, with what its partitions pad."""
+    """Return the size of the largest message of a sweep: a face of a block of planes, including the padding
+    of its partitions."""
     x, y, _ = block_of(cells, grid)
     lengths = [length for length, ranks in ((y, grid[0]), (x, grid[1])) if ranks > 1]
     return padded(angles, partitions) * planes * max(lengths, default=0) * _VALUE_BYTES
 
 
 def cells_bytes(block: Triple, variables: int) -> int:
-    """What a block of cells takes with its ghost cells."""
+    """Return the size of a block of cells with its ghost cells."""
     return prod(n + 2 for n in block) * variables * _VALUE_BYTES

@@ -99,7 +99,7 @@ def remarks(kind: MotifKind, options: Options, resources: Resources) -> list[str
 
 
 def motif_groups(kind: MotifKind, options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Launches with and without libearlybird, all styles of each interleaved."""
+    """Return launches with and without libearlybird, all styles of each interleaved."""
     methods = _methods(kind, options, resources)
     alike: dict[tuple[Any, ...], tuple[Layout, list[dict[str, Any]]]] = {}
     for point, layout in _points(kind, options, resources, mpi):
@@ -120,7 +120,7 @@ def _simulated_styles(kind: MotifKind) -> tuple[str, ...]:
 
 
 def _methods(kind: MotifKind, options: Options, resources: Resources) -> tuple[str, ...]:
-    """The styles to compare, the reference first."""
+    """Return the styles to compare, the reference first."""
     possible = _simulated_styles(kind) if resources.family == SIMULATED else STYLES
     if options.methods is None:
         return tuple(method for method in possible if is_here(method, resources))
@@ -140,7 +140,7 @@ def _methods(kind: MotifKind, options: Options, resources: Resources) -> tuple[s
 def _of_point(
     methods: tuple[str, ...], point: dict[str, Any], options: Options, resources: Resources
 ) -> tuple[str, ...]:
-    """The methods that can be measured at `point`; InputError if one that was asked for cannot."""
+    """Return the methods that can be measured at `point`; raise InputError if a requested method cannot."""
     cause = _failure_of_own_calls(point, resources)
     if cause is None or OWN_CALLS not in methods:
         return methods
@@ -153,7 +153,8 @@ def _of_point(
 
 
 def _failure_of_own_calls(point: dict[str, Any], resources: Resources) -> str | None:
-    """Why the MPI's own partitioned calls cannot be measured at `point`: all seen with Open MPI 5.0.11."""
+    """Return why the MPI's own partitioned calls cannot be measured at `point`, as observed with Open MPI
+    5.0.11."""
     if resources.family != "openmpi":
         return None
     if point.get("buffers") == DERIVED:
@@ -168,7 +169,7 @@ def _failure_of_own_calls(point: dict[str, Any], resources: Resources) -> str | 
 def _points(
     kind: MotifKind, options: Options, resources: Resources, mpi: str
 ) -> Iterator[tuple[dict[str, Any], Layout]]:
-    """Every point, with where its ranks are."""
+    """Yield every point with the layout of its ranks."""
     with_defaults = options.changed(computes_s=options.computes_s or kind.computes_s)
     for num_ranks, grid in _grids(kind, options, resources):
         for map_by in options.map_by or MAPPINGS[:1]:
@@ -232,12 +233,12 @@ def _cores_per_socket(resources: Resources) -> int:
 
 
 def _has_virtual_nodes(resources: Resources) -> bool:
-    """Whether the nodes share the cores and the memory of one machine."""
+    """Return whether the nodes share the cores and the memory of one machine."""
     return resources.link_bytes_per_s is not None
 
 
 def _most_on_socket(layout: Layout, resources: Resources) -> int:
-    """The most ranks on one socket."""
+    """Return the most ranks on one socket."""
     socket = layout.socket if _has_virtual_nodes(resources) else layout.socket_group()
     return int(np.bincount(socket).max())
 
@@ -251,7 +252,8 @@ def _default_ranks(resources: Resources) -> tuple[int, ...]:
 def _threads(
     kind: MotifKind, options: Options, resources: Resources, layout: Layout, grid: Triple
 ) -> tuple[int, ...]:
-    """The numbers of threads; by default one per core of a rank, but not more than can share its cells."""
+    """Return the numbers of threads; by default one per core of a rank, but at most as many as can share its
+    cells."""
     if resources.family == SIMULATED:
         if options.threads not in (None, (1,)):
             raise InputError(
@@ -268,7 +270,7 @@ def _threads(
 
 
 def _sharing_threads(kind: MotifKind, options: Options, grid: Triple, most: int) -> int:
-    """The most threads, up to `most`, among which the angles or planes of a rank can be divided at all
+    """Return the most threads, up to `most`, among which the angles or planes of a rank can be divided at all
     points."""
     if kind.sweeps:
         return max(1, min(most, *(options.variables or (kind.variables,))))
@@ -279,7 +281,7 @@ def _sharing_threads(kind: MotifKind, options: Options, grid: Triple, most: int)
 
 
 def _shapes(kind: MotifKind, options: Options, grid: Triple, threads: int) -> Iterator[dict[str, Any]]:
-    """The keys of a point that describe its cells and messages."""
+    """Yield the keys of a point that describe its cells and messages."""
     for scaling, given, cells in _cells(options, grid):
         if any(number < ranks for number, ranks in zip(cells, grid, strict=True)):
             raise InputError(
@@ -301,7 +303,7 @@ def _shapes(kind: MotifKind, options: Options, grid: Triple, threads: int) -> It
 
 
 def _cells(options: Options, grid: Triple) -> Iterator[tuple[str, Triple, Triple]]:
-    """The scaling, the cells as given, and those of all ranks."""
+    """Yield the scaling, the cells as given, and the cells of all ranks."""
     for scaling in options.scalings or SCALINGS[:1]:
         for given in options.cells or ((CELLS,) if options.quick else (CELLS, MORE_CELLS)):
             yield scaling, given, given if scaling == STRONG else _product(given, grid)
@@ -361,9 +363,9 @@ def _partitions(
     *,
     may_share: bool = False,
 ) -> tuple[int, ...]:
-    """The numbers of partitions: multiples of the threads, up to the `most` planes or angles of a rank; and
-    divisors of `equal`, which is 0 if blocks have different sizes. Where threads `may_share` a partition,
-    also numbers that divide the threads."""
+    """Return the numbers of partitions: multiples of the threads, up to the `most` planes or angles of a
+    rank; and divisors of `equal`, which is 0 if blocks have different sizes. Where threads `may_share` a
+    partition, also numbers that divide the threads."""
     what, option = of
     limit = min(most, _MAX_PARTITIONS)
     if threads > most and not (may_share and options.partitions):
@@ -434,7 +436,7 @@ def _check_memory(
 
 
 def _most_on_machine(layout: Layout, resources: Resources) -> int:
-    """The most ranks that share a memory: all of virtual or simulated nodes."""
+    """Return the most ranks that share a memory: all of virtual or simulated nodes."""
     if resources.family == SIMULATED or _has_virtual_nodes(resources):
         return layout.num_ranks
     return int(np.bincount(layout.node).max())

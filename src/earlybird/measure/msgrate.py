@@ -42,7 +42,7 @@ MSGRATE_OPTIONS = (
 
 
 def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Windows of messages from every thread of one rank to those of another, on every level.
+    """Return windows of messages from every thread of one rank to those of another, on every level.
 
     Methods without specific settings share launches. Contexts are requested when a launch begins, so the
     method that uses them has separate launches, together with `shared` if an MPI with contexts lets threads
@@ -108,8 +108,8 @@ def _groups(points, threads: int, methods, level: str, resources: Resources, mpi
 
 
 def most_contexts(resources: Resources, mpi: str) -> int:
-    """The most communication contexts that ranks of this MPI can request; 0 if it has none, limited only by
-    the threads if unknown."""
+    """Return the most communication contexts that ranks of this MPI can request; 0 if it has none, limited
+    only by the threads if unknown."""
     if resources.family == "mpich":
         return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
     return 0 if resources.family == "openmpi" else MAX_THREADS
@@ -141,7 +141,8 @@ def _check_methods(methods: tuple[str, ...], options: Options, resources: Resour
 
 
 def _thread_counts(level: str, resources: Resources, quick: bool) -> tuple[int, ...]:
-    """1, 2, 4, ... up to the cores that a rank may have; always 2, marked if there are too few cores."""
+    """Return 1, 2, 4, ... up to the cores that a rank may have; always 2, marked if there are too few
+    cores."""
     cores = resources.cores_per_socket or resources.cores[level]
     most = cores // 2 if level == "intra_socket" else cores
     powers = [1 << k for k in range(max(most, 2).bit_length())]

@@ -16,8 +16,8 @@ _MAX_INTENSITY, _MAX_NOISE = 1e6, 100.0
 
 @dataclass(frozen=True)
 class Noise:
-    """What every partition is computed for: its bytes * mu * Normal(1, (epsilon + delta)/2), equation (7) of
-    Gillis et al. 2023."""
+    """The computation time of every partition: its bytes * mu * Normal(1, (epsilon + delta)/2), equation (7)
+    of Gillis et al. 2023."""
 
     mu_s_per_byte: float
     epsilon: float = 0.0
@@ -32,9 +32,9 @@ def parse_noise(
     epsilon: float | None,
     delta: float | None,
 ) -> Noise | None:
-    """mu by equation (6), epsilon and delta; None if none of the five is given.
+    """Return mu by equation (6), epsilon and delta; None if none of the five is given.
 
-    InputError if `gamma` is given too, or if one of the first three is missing or out of range.
+    Raises InputError if `gamma` is given too, or if one of the first three is missing or out of range.
     """
     options = {"--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon, "--delta": delta}
     given = [name for name, value in options.items() if value is not None]

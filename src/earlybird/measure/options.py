@@ -34,9 +34,9 @@ class SuiteOption:
     ----------
     field : the field of `groups.Options` that `parse` computes from the given value and the settings of the
         run. The options of one field are parsed together: by each that is given, with the same result.
-    type : of the value on the command line and in the settings.
+    type : type of the value on the command line and in the settings.
     setting : its key in the settings of a run; by default `name`.
-    values, choices : all that it may have, for options that have one of a few values, or some of them,
+    values, choices : all allowed values, for options that have one of a few values, or some of them,
         separated by commas; these need no `parse`.
     """
 
@@ -54,7 +54,7 @@ class SuiteOption:
 
     @property
     def option(self) -> str:
-        """As the user writes it."""
+        """The option as the user writes it."""
         return f"--{self.name}"
 
     @property
@@ -62,7 +62,7 @@ class SuiteOption:
         return self.setting or self.name
 
     def read(self, value: Any, settings: Mapping[str, Any]) -> Any:
-        """Return what the field gets; raise InputError for a value that is not allowed."""
+        """Return the value of the field; raise InputError for a value that is not allowed."""
         if self.choices:
             return labels.choose(value, self.choices, self.option)
         if self.values:
@@ -71,12 +71,12 @@ class SuiteOption:
 
 
 def listed(parse: Callable[[str], Any]) -> Parser:
-    """The parser of a comma-separated list, without duplicates."""
+    """Return the parser of a comma-separated list, without duplicates."""
     return lambda text, _: split(text, lambda item: (parse(item),))
 
 
 def split(text: str, parse: Callable[[str], Iterable[Any]]) -> tuple:
-    """The values of a comma-separated list whose items may be ranges, without duplicates."""
+    """Return the values of a comma-separated list whose items may be ranges, without duplicates."""
     values: dict[Any, None] = {}
     for value in (value for item in text.split(",") for value in parse(item.strip())):
         values[value] = None
@@ -88,7 +88,7 @@ def split(text: str, parse: Callable[[str], Iterable[Any]]) -> tuple:
 
 
 def counts(option: str, allowed: str) -> Parser:
-    """The parser of a list of counts from 1 up; `allowed` describes them."""
+    """Return the parser of a list of counts from 1 up; `allowed` describes them."""
 
     def parse(item: str) -> int:
         value = units.whole_number(item)
@@ -104,7 +104,7 @@ def byte_counts(option: str) -> Parser:
 
 
 def number(option: str, allowed: str) -> Parser:
-    """The parser of one whole number from 0 up."""
+    """Return the parser of one whole number from 0 up."""
 
     def parse(text: str, _: Mapping[str, Any]) -> int:
         value = units.whole_number(text)
@@ -116,7 +116,7 @@ def number(option: str, allowed: str) -> Parser:
 
 
 def thread_counts(text: str | None) -> tuple[int, ...] | None:
-    """The thread counts in --threads, such as `1,2,4`."""
+    """Return the thread counts in --threads, such as `1,2,4`."""
     if text is None:
         return None
     found = counts("--threads", "numbers of threads per rank from 1 up, such as 2")(text, {})
@@ -126,7 +126,8 @@ def thread_counts(text: str | None) -> tuple[int, ...] | None:
 
 
 def threads_option(default: str) -> SuiteOption:
-    """--threads of a suite that compares thread counts; stored apart from the one count of other suites."""
+    """Return the option --threads of a suite that compares thread counts; stored separately from the single
+    count of other suites."""
     return SuiteOption(
         "threads",
         f"Threads per rank, such as 1,2,4; each has a core if there are enough.  [default: {default}]",

@@ -34,7 +34,7 @@ PACKING_OPTIONS = (
 
 
 def packing_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Every layout with hot and cold caches, on one rank: no message is sent."""
+    """Return every layout with hot and cold caches, on one rank: no message is sent."""
     if options.launcher_threads > 1:
         raise InputError(
             f"--threads is {options.launcher_threads} and packing measures one thread; leave --threads out"

@@ -63,8 +63,8 @@ PARTITIONED_OPTIONS = (
 
 
 def partitioned_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Partitions become ready on threads after a computation with noise, on every level; launches with and
-    without libearlybird, each with a single message to compare with."""
+    """Return the launches in which partitions become ready on threads after a computation with noise, on
+    every level; with and without libearlybird, each with a single message as the reference."""
     methods = _methods(options, resources)
     result = []
     for level in levels_of(options, resources):
@@ -82,7 +82,8 @@ def partitioned_groups(options: Options, resources: Resources, mpi: str) -> list
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
-    """What these options measure differently from what a user might expect, one sentence each."""
+    """Return a sentence for each way in which these options measure differently from what a user might
+    expect."""
     library = resources.library
     found = []
     if library is not None and not library.partitioned and options.methods is None:

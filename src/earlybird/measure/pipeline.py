@@ -68,7 +68,7 @@ _LONGEST_S = 1.0
 
 
 def _method(text: str) -> str:
-    """`earlybird:4KiB` -> `earlybird:4096`; other names are unchanged."""
+    """Return `earlybird:4096` for `earlybird:4KiB`; other names are unchanged."""
     if text.startswith(SEGMENTED):
         number = units.whole_number(text.removeprefix(SEGMENTED))
         if not number or number > _MAX_SEGMENTS:
@@ -116,8 +116,8 @@ PIPELINE_OPTIONS = (
 
 @dataclass(frozen=True)
 class _Kind:
-    """Methods of one launch: `partitioned` is the MPI's only if libearlybird is not loaded, and contexts that
-    an MPI reserves for streams are not available to the other methods."""
+    """The methods of one launch: `partitioned` is the MPI's only if libearlybird is not loaded, and contexts
+    that an MPI reserves for streams are not available to the other methods."""
 
     methods: tuple[str, ...]
     preload: bool = False
@@ -125,8 +125,8 @@ class _Kind:
 
 
 def pipeline_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Partitions of a buffer become ready on N threads, the last one late or all after a noisy computation
-    (Gillis et al. 2023, figure 3), on every level.
+    """Return the launches in which partitions of a buffer become ready on N threads, the last one late or all
+    after a noisy computation (Gillis et al. 2023, figure 3), on every level.
 
     Sizes are those of whole buffers, numbers of partitions those of all threads together. Where the rate of a
     link is known, the delay is chosen for it: the delay of a fast network would have no effect on a slow one.
@@ -154,12 +154,14 @@ def pipeline_groups(options: Options, resources: Resources, mpi: str) -> list[Gr
 
 
 def _lanes(vcis: int | None) -> dict[str, str]:
-    """Let libearlybird send over as many communicators as the MPI has contexts for them."""
+    """Return the variables that let libearlybird send over as many communicators as the MPI has contexts for
+    them."""
     return {"EARLYBIRD_LANES": str(min(vcis, _MAX_LANES))} if vcis is not None and vcis > 1 else {}
 
 
 def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
-    """The methods to compare, `single` first; InputError for one that is unknown or that the MPI has not."""
+    """Return the methods to compare, `single` first; raise InputError for a method that is unknown or that
+    the MPI lacks."""
     asked = (*(options.methods or ()), *(f"{AGGREGATED}{size}" for size in options.aggregation_bytes or ()))
     if options.methods is None:
         asked = (*(method for method in DEFAULT_METHODS if is_here(method, resources)), *asked)
@@ -182,7 +184,7 @@ def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
 def _kinds(
     methods: Iterable[str], options: Options, resources: Resources, level: str, threads: int, vcis: int | None
 ) -> list[_Kind]:
-    """The launches that `methods` need, each with `single` to compare with."""
+    """Return the launches that `methods` need, each with `single` as the reference."""
     interposed = tuple(method for method in methods if method.startswith("earlybird"))
     common = tuple(method for method in methods if method not in (*interposed, "partitioned", "stream"))
     own = tuple(method for method in methods if method == "partitioned")
@@ -198,7 +200,8 @@ def _kinds(
 
 
 def _streams_fit(options: Options, resources: Resources, level: str, threads: int, vcis: int | None) -> bool:
-    """Whether the MPI has contexts for a stream per thread; InputError if streams were requested."""
+    """Return whether the MPI has contexts for a stream per thread; raise InputError if it has not and streams
+    were requested."""
     asked = options.methods is not None and "stream" in options.methods
     if hangs_with_contexts(level, resources):
         if asked:
@@ -276,15 +279,15 @@ def _computations(options: Options, level: str, resources: Resources) -> list[di
 
 
 def _default_buffers(options: Options, level: str, resources: Resources, partitions: int) -> tuple[int, ...]:
-    """From 1 KiB to 16 MiB, each cut to a multiple of `partitions`."""
+    """Return the sizes from 1 KiB to 16 MiB, each cut to a multiple of `partitions`."""
     first, last, factor = (1 << 12, MIB, 16) if options.quick else (1 << 10, 16 * MIB, 4)
     sizes = powers(carried_bytes(last, level, resources), factor, first)
     return tuple(dict.fromkeys(max(size // partitions, 1) * partitions for size in sizes))
 
 
 def default_gamma(level: str, resources: Resources) -> float:
-    """The gamma of figure 8 of Gillis et al. 2023; if the rate of a link is known, the one with the same
-    gamma*beta."""
+    """Return the gamma of figure 8 of Gillis et al. 2023; if the rate of a link is known, the gamma with the
+    same gamma*beta."""
     link = link_of(level, resources)
     return _GAMMA_S_PER_BYTE if link is None else _GAMMA_BETA / link
 

@@ -18,7 +18,7 @@ from earlybird.measure.synthetic_times import is_drawn
 
 
 def default_launches(quick: bool, launcher_text: str) -> int:
-    """Return the launches of every point; those of a simulation would give the same times."""
+    """Return the number of launches of every point: one in a simulation, where all give the same times."""
     if is_simulated(launcher_text):
         return 1
     return QUICK_LAUNCHES if quick else DEFAULT_LAUNCHES
@@ -71,7 +71,7 @@ def groups_anywhere(chosen: Sequence[Suite], options: Options) -> list[Group]:
 
 
 def can_be_fitted(groups: Sequence[Group]) -> bool:
-    """Tell whether `fit` can make a profile from these groups alone."""
+    """Return whether `fit` can make a profile from these groups alone."""
     points: dict[str, list[dict[str, Any]]] = {}
     for group in groups:
         points.setdefault(group.kernel, []).extend(group.points)
@@ -85,7 +85,8 @@ def profile_name(suite_names: Sequence[str]) -> str:
 
 
 def launcher_threads(text: str | None) -> int:
-    """Return the threads of all launches; suites that compare thread counts have an option of their own."""
+    """Return the number of threads of all launches; suites that compare thread counts have an option of their
+    own."""
     counts = thread_counts(text) or (1,)
     if len(counts) > 1:
         comparing = [suite.name for suite in SUITES.values() if suite.compares_threads]
@@ -126,7 +127,7 @@ def _refuse_without_threads(chosen: Sequence[Suite]) -> None:
 
 
 def _refuse_undrawn(chosen: Sequence[Suite], options: Options) -> None:
-    """Raise InputError for what the launcher synthetic cannot draw."""
+    """Raise InputError for points whose times the launcher synthetic cannot draw."""
     for suite in chosen:
         if not is_drawn(suite.name):
             raise InputError(

@@ -14,7 +14,7 @@ from earlybird.measure.launchers import Note, ignore, is_simulated, make_launche
 
 @dataclass(frozen=True)
 class PlannedCheck:
-    """The launcher, and what it will measure; `settings` are those of the command."""
+    """The launcher and the plan of a check; `settings` are those of the command."""
 
     launcher: Launcher
     plan: CheckPlan
@@ -44,8 +44,8 @@ def planned_check(
 
 
 def _network(launcher: Launcher) -> tuple[float | None, float | None]:
-    """Return bandwidth and latency if they are known; the latency of virtual nodes, which share cores,
-    roughly."""
+    """Return bandwidth and latency if they are known; the latency of virtual nodes, which share cores, is
+    approximate."""
     if isinstance(launcher, ClusterLauncher):
         link = launcher.cluster.link or {}
         return launcher.cluster.rate_bytes_per_s, max(200e-6, 2 * link.get("latency_s", 0.0))

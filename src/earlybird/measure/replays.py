@@ -57,7 +57,7 @@ def predict_all(
 ) -> dict[str, Prediction]:
     """Predict by all models that apply; raise InputError if none does.
 
-    Without messages between nodes those are omitted that differ from another one between nodes only.
+    Where no messages pass between nodes, models that differ from another one between nodes only are omitted.
     """
     predictions, refusals = {}, []
     exchange = Predictor(pattern, layout, mixed=mixed, combine=combine)
@@ -159,7 +159,7 @@ def _compared(
 
 
 def is_replay(path: Path) -> bool:
-    """Tell whether `path` is a run folder of `earlybird replay`."""
+    """Return whether `path` is a run folder of `earlybird replay`."""
     return (path / _PATTERN).is_file()
 
 
@@ -183,7 +183,8 @@ def replayed_exchange(run: Run) -> tuple[list[Pattern], Layout]:
 def exchange_settings(
     stages: Sequence[Pattern], layout: Layout, profiles: Sequence[Path], variant: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    """Return the settings of a run that replays `stages`: what continues it with the same predictions."""
+    """Return the settings of a run that replays `stages`, with which it can be continued with the same
+    predictions."""
     settings: dict[str, Any] = {"layout_text": layout.text}
     if profiles:
         settings["profile"] = [str(Path(files.shipped(path)).absolute()) for path in profiles]
@@ -192,7 +193,7 @@ def exchange_settings(
 
 
 def save_exchange(messages: Pattern, layout: Layout, folder: Path) -> None:
-    """Write into the folder of a run what `replayed_exchange` reads."""
+    """Write the files that `replayed_exchange` reads into the folder of a run."""
     save_pattern(messages, folder / _PATTERN)
     save_layout(layout, folder / _LAYOUT)
 
@@ -212,7 +213,7 @@ def stored_profiles(run: Run) -> list[Path]:
 def replay_of(run: Run, profile: Profile) -> Replay:
     """Return the errors that the models have with `profile` for the exchange replayed in `run`.
 
-    Raises InputError if the run is of another context than the profile, which then has no part in it.
+    Raises InputError if the run is of another context than the profile, which then does not use it.
     """
     stages, layout = replayed_exchange(run)
     alone = replace(profile, replicates=())
@@ -235,8 +236,8 @@ def better_combination(
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
 ) -> str:
-    """Describe that the models err much less with the other way to combine times inside and between nodes;
-    return "" if they do not."""
+    """Return a sentence that the models err much less with the other way to combine times inside and between
+    nodes; "" if they do not."""
     other = next(name for name in COMBINE if name != combine)
     predictor = Predictor(pattern, layout, mixed=mixed, combine=other)
     if "inter_node" not in predictor.levels or len(predictor.levels) == 1 or compared.empty:

@@ -31,7 +31,7 @@ _MAX_POINT_BUDGET_S = 2.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure and how hard: `launches` per point, `budget_s` in all."""
+    """A plan of what to measure and with which effort: `launches` per point, `budget_s` in total."""
 
     groups: Sequence[Group]
     launches: int
@@ -42,19 +42,20 @@ class Plan:
     stall_limit_s: float = 60.0
 
     def num_samples(self) -> int:
-        """Of a complete run: one for each point, method and launch."""
+        """Return the number of samples of a complete run: one for each point, method and launch."""
         return self.launches * sum(len(group.points) * group.num_methods for group in self.groups)
 
 
 class Progress(Protocol):
-    """Hears how many samples of a complete run are done; `cli` draws it."""
+    """A listener for how many samples of a complete run are done; `cli` draws it."""
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None: ...
 
 
 @dataclass(frozen=True)
 class Result:
-    """`missing` samples were not measured because the budget was spent; this session took `spent_s`."""
+    """The result of a session: `missing` samples were not measured because the budget was spent; it took
+    `spent_s`."""
 
     samples: list[Sample]
     missing: int
@@ -62,12 +63,12 @@ class Result:
 
 
 def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:
-    """Append to `run` the samples of `plan` that it does not have yet.
+    """Append to `run` the samples of `plan` that it lacks.
 
     Launches are shuffled, and the points inside each, so that a drift of the machine affects all equally.
-    Raises InputError when another process measures into `run`, or when variables of the user are no longer
-    as in its launches, WorkError when a launch dies (what it had
-    completed is kept), KeyboardInterrupt after keeping what was complete.
+    Raises InputError when another process measures into `run`, or when variables of the user differ from
+    those of its launches; WorkError when a launch dies (its complete samples are kept); KeyboardInterrupt
+    after keeping the complete samples.
     """
     with run.exclusive():
         for left in run.path.glob(".launch-*"):  # of a session that was killed outright
@@ -76,8 +77,8 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
 
 
 def refuse_conflicts_of(groups: Iterable[Group], launcher: Launcher) -> None:
-    """Raise InputError for a variable of the user that the points of `groups` need otherwise, as their
-    launches would."""
+    """Raise InputError, as the launches would, for a variable of the user that conflicts with what the points
+    of `groups` need."""
     mpis = {one.flavour: getattr(one, "mpi", None) for one in launchers_in(launcher)}
     for group in groups:
         mpi = mpis.get(group.points[0]["mpi"])
@@ -88,7 +89,8 @@ def refuse_conflicts_of(groups: Iterable[Group], launcher: Launcher) -> None:
 
 
 def _refuse_changed_variables(run: Run, samples: Iterable[Sample], launcher: Launcher) -> None:
-    """Raise InputError if `run` has launches of these MPIs with other variables of the user than now."""
+    """Raise InputError if `run` has launches of these MPIs with other values of the user's variables than
+    now."""
     ids_of: dict[str, set[str]] = {}
     for sample in samples:
         ids_of.setdefault(str(sample.config.get("mpi", "")), set()).add(sample.launch)
@@ -192,7 +194,7 @@ def _keep(run: Run, launched: Launched) -> None:
 
 
 def _order_of_launches(plan: Plan, order: random.Random) -> list[tuple[int, Group]]:
-    """Launch k of every group before launch k+1 of any, groups shuffled in each round."""
+    """Return launch k of every group before launch k+1 of any, with groups shuffled in each round."""
     result = []
     for index in range(plan.launches):
         groups = list(plan.groups)
@@ -202,7 +204,8 @@ def _order_of_launches(plan: Plan, order: random.Random) -> list[tuple[int, Grou
 
 
 class _Held:
-    """How many launches have measured each point; a point of several methods is held when all of them are."""
+    """The number of launches that have measured each point; a point of several methods counts when all of
+    them are measured."""
 
     def __init__(self, samples: Iterable[Sample]):
         self._launches: Counter = Counter()
@@ -217,18 +220,19 @@ class _Held:
                 self._launches[_key(sample.kernel, sample.method, sample.config)] += 1
 
     def has_verification(self, group: Group, point: Mapping[str, Any]) -> bool:
-        """Whether the tree of every method is known for these ranks."""
+        """Return whether the tree of every method is known for these ranks."""
         return all(_verification_key(method, point) in self._verifications for method in group.methods)
 
     def launches(self, group: Group, point: Mapping[str, Any]) -> int:
         return min(self._launches[_key(group.kernel, method, point)] for method in group.methods or (None,))
 
     def points(self, plan: Plan) -> int:
-        """Points times launches, not counting those beyond `plan`."""
+        """Return the number of points times launches, not counting those beyond `plan`."""
         return sum(min(self.launches(g, point), plan.launches) for g in plan.groups for point in g.points)
 
     def samples(self, plan: Plan) -> int:
-        """The same in samples: a point that lacks a method is measured again, and counts for none."""
+        """Return the number of `points` in samples: a point that lacks a method is measured again, and counts
+        as 0."""
         return sum(
             min(self.launches(group, point), plan.launches) * group.num_methods
             for group in plan.groups
@@ -253,7 +257,8 @@ def _smallest(points: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _share_budget(plan: Plan, group: Group) -> Rules:
-    """The rules of a launch of `group`, with an even share of the budget for every method of every point."""
+    """Return the rules of a launch of `group`, with an even share of the budget for every method of every
+    point."""
     series = plan.launches * sum(len(g.points) * g.num_methods for g in plan.groups)
     share_s = plan.budget_s * (1 - _OVERHEAD_SHARE) / max(series, 1)
     share_s = min(max(share_s, _MIN_POINT_BUDGET_S), _MAX_POINT_BUDGET_S)
@@ -261,8 +266,8 @@ def _share_budget(plan: Plan, group: Group) -> Rules:
 
 
 def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
-    """Expected time to measure `point` once: its share of the budget, or the time of links and computation
-    for the minimum iterations."""
+    """Return the expected time to measure `point` once: its share of the budget, or the time of links and
+    computation for the minimum iterations."""
     link_s = _min_iterations(plan) * group.link_s(point)
     computing_s = _min_iterations(plan) * group.computing_s(point)
     return group.settling_s(point) + max(_share_budget(plan, group).budget_s, link_s + computing_s)
@@ -274,7 +279,7 @@ def _min_iterations(plan: Plan) -> int:
 
 
 def _stall_limit_s(plan: Plan, group: Group, points: Sequence[Mapping[str, Any]]) -> float:
-    """How long a launch may complete no point: the limit of the plan, beyond what threads compute by
+    """Return how long a launch may complete no point: the limit of the plan, beyond what threads compute by
     request. Half of the iterations may be warm-up."""
     iterations = 2 * _min_iterations(plan)
     computing_s = [group.settling_s(point) + iterations * group.computing_s(point) for point in points]
@@ -290,7 +295,7 @@ class _Pace:
     spent_s: float
 
     def seconds(self, expected_s: float, points: int) -> float:
-        """Estimated time of further `points` with the expected time `expected_s`.
+        """Return the estimated time of further `points` with the expected time `expected_s`.
 
         Lost time is treated as a cost per point (starting ranks, checking data), gained time as a share of
         the time (points that converge early).
@@ -303,19 +308,19 @@ class _Pace:
         return expected_s * self.spent_s / self.expected_s
 
     def after(self, costs_s: Sequence[float], spent_s: float) -> "_Pace":
-        """The pace after points of these expected costs, with `spent_s` spent in all."""
+        """Return the pace after points of these expected costs, with `spent_s` spent in all."""
         return _Pace(self.points + len(costs_s), self.expected_s + sum(costs_s), spent_s)
 
 
 @dataclass(frozen=True)
 class _Ahead:
-    """What is ahead when a launch begins, its own points included.
+    """The work that is ahead when a launch begins, its own points included.
 
     Attributes
     ----------
     costs_s : expected seconds of each point of the launch, in its order; new : whether it has no launch yet.
     new_points, new_s : all points without any launch, which the budget does not stop.
-    more_points, more_s : further launches of points, which it does.
+    more_points, more_s : further launches of points, which the budget may stop.
     """
 
     costs_s: list[float]
@@ -340,7 +345,7 @@ class _Ahead:
         return cls(costs_s, new, new_points, new_s, more_points, more_s)
 
     def seconds(self, count: int, pace: _Pace, budget_s: float) -> float:
-        """Left at this pace once `count` points of the launch are measured."""
+        """Return the seconds left at this pace once `count` points of the launch are measured."""
         measured = list(zip(self.costs_s, self.new, strict=True))[:count]
         news = [cost_s for cost_s, is_new in measured if is_new]
         others = [cost_s for cost_s, is_new in measured if not is_new]
@@ -365,7 +370,7 @@ def _describe(group: Group) -> str:
 
 
 def _describe_point(request: Request, index: int) -> str:
-    """Point `index` of a launch, the one being measured when `index` are done."""
+    """Return a description of point `index` of a launch, which is being measured when `index` are done."""
     point = request.points[min(index, len(request.points) - 1)]
     parts = [request.kernel, point.get("level", request.layout.text)]
     if "competitors" in point:

@@ -27,14 +27,14 @@ def mpi_setting(mpis: Sequence[str]) -> str | list[str] | None:
 
 
 def in_full(mpi: str) -> str:
-    """Return an MPI of --mpi as a run stores it: the path of an mpicc is absolute."""
+    """Return an MPI of --mpi as a run stores it, with the absolute path of an mpicc."""
     name, variables = split_settings(mpi)
     return with_settings(full_name(name), variables)
 
 
 def asked_mpis(mpis: Sequence[str] | None, variables: Sequence[str] | None, stored: Any = None) -> list[str]:
-    """Return the MPIs of `--mpi`, each with the settings of `--env`; without --mpi those of `stored`, else
-    the one that is chosen without a name."""
+    """Return the MPIs of `--mpi`, each with the settings of `--env`; without --mpi those of `stored`,
+    otherwise the MPI that is chosen without a name."""
     given = _in_full(mpis)
     if not variables:
         return given
@@ -53,7 +53,7 @@ def sides_against(
     """Return the settings `mpi` and `against` of a run that is measured against the one in `path`.
 
     If other MPIs or settings are asked for, both sides are measured, and `against` is None; otherwise the
-    other side is what `path` holds, of these MPIs or all.
+    other side is the content of `path`, for these MPIs or all.
     """
     before = listed_mpis(stored)
     given = _in_full(mpis)
@@ -64,19 +64,20 @@ def sides_against(
 
 
 def growth(before: Run, settings: Mapping[str, Any]) -> float:
-    """Return how many times as many MPIs and settings `settings` have as `before`."""
+    """Return the number of MPIs and settings in `settings` divided by that in `before`."""
     counts = [len(listed_mpis(stored.get("mpi"))) for stored in (settings, before.header["settings"])]
     return max(counts[0], 1) / max(counts[1], 1)
 
 
 def is_compared(settings: Mapping[str, Any]) -> bool:
-    """Tell whether a run with these settings ends with a comparison, whose verdict is the exit status."""
+    """Return whether a run with these settings ends with a comparison, whose verdict is the exit status."""
     return bool(settings.get("against")) or len(listed_mpis(settings.get("mpi"))) > 1
 
 
 @contextmanager
 def failing_without_verdict(settings: Mapping[str, Any]) -> Iterator[None]:
-    """Give a failure of a run that is compared another status than 1, which says that a point is slower."""
+    """Give a failure of a run that is compared an exit status other than 1, which means that a point is
+    slower."""
     try:
         yield
     except WorkError as error:
@@ -86,8 +87,8 @@ def failing_without_verdict(settings: Mapping[str, Any]) -> Iterator[None]:
 
 
 def comparisons_of(run: Run, settings: Mapping[str, Any]) -> list[RunComparison]:
-    """Compare what `run` measured with the run that it was measured against, else its MPIs among themselves;
-    return nothing for a run of one. Raise InputError if the runs cannot be compared."""
+    """Compare what `run` measured with the run that it was measured against, otherwise its MPIs among
+    themselves; return nothing for a run of one MPI. Raise InputError if the runs cannot be compared."""
     from earlybird.compare.runs import compare_sides
 
     return (

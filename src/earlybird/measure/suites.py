@@ -49,7 +49,7 @@ _SHARED_LINK_S = 1.0
 
 
 def pingpong_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Half the round trip between two ranks, on every level."""
+    """Return the groups that measure half the round trip between two ranks, on every level."""
     largest, factor = (4 * MIB, 4) if options.quick else (64 * MIB, 2)
     result = []
     for level in levels_of(options, resources):
@@ -67,7 +67,8 @@ def pingpong_groups(options: Options, resources: Resources, mpi: str) -> list[Gr
 
 
 def contention_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Algorithm 1 of Thune et al. 2023: N processes of a group receive at once, on every level."""
+    """Return the groups of Algorithm 1 of Thune et al. 2023: N processes of a group receive at once, on every
+    level."""
     result = []
     for level in levels_of(options, resources):
         sizes = options.sizes_bytes or powers(
@@ -106,7 +107,8 @@ def _most_competitors(level: str, resources: Resources) -> int:
 
 
 def completion_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """When the send of one message is complete, its receiver prompt or late, on every level."""
+    """Return the groups that measure when the send of one message is complete, its receiver prompt or late,
+    on every level."""
     small = (1,) if options.quick else powers(256, 4)
     result = []
     for level in levels_of(options, resources):
@@ -131,8 +133,9 @@ def completion_groups(options: Options, resources: Resources, mpi: str) -> list[
 
 
 def _sharing_group(sizes: Sequence[int], link: float | None, resources: Resources, mpi: str) -> list[Group]:
-    """Long messages of two pairs between the same nodes: how much of a message is in flight, and not waited
-    for, if messages share the link. Without sizes that are long enough there is no such group."""
+    """Return the group that sends long messages of two pairs between the same nodes, to measure how much of a
+    message is in flight, and not waited for, if messages share the link; no group if no size is long
+    enough."""
     most = np.inf if link is None else _SHARED_LINK_S * link / _SHARING_PAIRS
     points = tuple(
         {"mpi": mpi, "level": "inter_node", "size_bytes": size, "receiver": "prompt", "pairs": _SHARING_PAIRS}
@@ -245,7 +248,7 @@ SUITES = {
 
 
 def find_suites(names: Sequence[str]) -> list[Suite]:
-    """The suites called `names`; InputError lists the known ones."""
+    """Return the suites called `names`; raise InputError, listing the known ones, for an unknown name."""
     for name in names:
         if name not in SUITES:
             also = "; use `earlybird replay` for an exchange" if name == kernels.EXCHANGE.name else ""
@@ -259,7 +262,8 @@ _JSON_KINDS = {str: "text in quotes", int: "a whole number", float: "a number", 
 
 
 def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
-    """Return the options of `suites` that the settings of a run contain; InputError if one is invalid."""
+    """Return the options of `suites` that the settings of a run contain; raise InputError if one is
+    invalid."""
     if paper := settings.get("reproduce"):
         raise InputError(
             f"the run has the figures of {paper}, which an earlier version measured with --reproduce; "
@@ -269,7 +273,8 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
 
 
 def read_options(takes: Sequence[SuiteOption], settings: Mapping[str, Any]) -> Options:
-    """Return the values of the options that the settings of a run contain; InputError if one is invalid."""
+    """Return the values of the options that the settings of a run contain; raise InputError if one is
+    invalid."""
     values = {}
     for option in takes:
         value = settings.get(option.key)
@@ -293,7 +298,7 @@ def read_options(takes: Sequence[SuiteOption], settings: Mapping[str, Any]) -> O
 def exchange_group(
     pattern: Pattern, layout: Layout, mpi: str, link_bytes_per_s: float | None = None
 ) -> Group:
-    """Algorithm 2 of Thune et al. 2023: all messages of a pattern at once."""
+    """Return the group of Algorithm 2 of Thune et al. 2023: all messages of a pattern at once."""
     pattern.check_ranks(layout.num_ranks)
     refuse_large([int(pattern.bytes.max(initial=0))])
     point = {
@@ -306,7 +311,8 @@ def exchange_group(
 def staged_group(
     stages: Sequence[Pattern], layout: Layout, mpi: str, link_bytes_per_s: float | None = None
 ) -> Group:
-    """Several exchanges in one timed region: a rank begins one when its messages of the last are complete."""
+    """Return the group of several exchanges in one timed region: a rank begins an exchange when its messages
+    of the previous one are complete."""
     group = exchange_group(Pattern.joined(stages), layout, mpi, link_bytes_per_s)
     counts = "+".join(str(stage.num_messages) for stage in stages)
     return replace(group, points=tuple(dict(point) | {"stages": counts} for point in group.points))
@@ -320,8 +326,8 @@ def exchange_groups(
     *,
     with_empty: bool = False,
 ) -> list[Group]:
-    """`exchange_group` and, if `with_empty`, in launches of its own the same messages without data, marked
-    `empty=yes`."""
+    """Return `exchange_group` and, if `with_empty`, in separate launches the same messages without data,
+    marked `empty=yes`."""
     whole = exchange_group(pattern, layout, mpi, link_bytes_per_s)
     if not with_empty or not pattern.total_bytes:
         return [whole]
@@ -330,7 +336,7 @@ def exchange_groups(
 
 
 def _competitor_counts(limit: int) -> tuple[int, ...]:
-    """1, 2, 4, ... up to the cores there are, and all of them when their number is even."""
+    """Return 1, 2, 4, ... up to the number of cores, and that number if it is even."""
     doubled = {1 << k for k in range(1, limit.bit_length())}
     # One pair is measured even on a single core; the figures are then marked oversubscribed.
     return tuple(sorted({1, 2, max(2, limit - limit % 2)} | doubled))

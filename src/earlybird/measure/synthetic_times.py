@@ -34,7 +34,7 @@ def synthetic_launcher(profile: Profile, seed: int) -> SyntheticLauncher:
 
 
 def is_drawn(kernel: str) -> bool:
-    """Tell whether the launcher synthetic draws times of this kernel."""
+    """Return whether the launcher synthetic draws times of this kernel."""
     return kernel in TIMES or kernel == kernels.PARTITIONED.name
 
 
@@ -97,9 +97,9 @@ def partitioned_moments(
     """Return the moments of I iterations of `partitioned`, by the name of their member in a sample, and the
     time `in_flight_s`; `latency_s` and `bandwidth_bytes_per_s` have shape (I,).
 
-    The MPI for which it stands sends everything at the last MPI_Pready with its own partitioned calls, and
-    each partition when it is ready with libearlybird. Threads compute as long as the noise of the point and
-    the seed say.
+    The modelled MPI sends everything at the last MPI_Pready with its own partitioned calls, and each
+    partition when it is ready with libearlybird. Threads compute for the time that follows from the noise of
+    the point and the seed.
     """
     from earlybird.models import partitioned_metrics as metrics
     from earlybird.models.computation_noise import thread_times_s

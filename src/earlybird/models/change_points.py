@@ -1,8 +1,8 @@
-"""When a series changed: steps and drifts in what was measured again and again, and how sure they are.
+"""Find when a series of repeated measurements changed: steps and drifts, and how certain they are.
 
 Changes are found one after the other, by least squares on a series without outliers, and all are placed again
-when another is found. Whether one counts is decided by permuting what the others leave: how often does a
-series without order have a change as large?
+when another is found. A permutation test on the residuals of the other changes decides whether a change
+counts: how often does a series without order have a change as large?
 """
 
 import math
@@ -32,9 +32,10 @@ _MAX_ENDS, _MIN_APART = 60, 0.01
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """A change of `height`, from the value `first` (the first one changed) until `last`; for a step the same.
+    """A change of `height`, from the value `first` (the first one changed) until `last`; for a step both are
+    the same.
 
-    `p_value` : how often a series without order has a change as large.
+    `p_value` : probability that a series without order has a change as large.
     """
 
     kind: Kind
@@ -45,8 +46,9 @@ class ChangePoint:
 
 
 def least_distance(count: int, level: float) -> int | None:
-    """How many of `count` values must lie on each side of a step without noise for a p-value of at most
-    `level`: of the orders of the values, 2 / C(count, k) have such a step. None if no step is that rare."""
+    """Return how many of `count` values must lie on each side of a step without noise for a p-value of at
+    most `level`: of the orders of the values, 2 / C(count, k) have such a step. None if no step is that rare.
+    """
     distances = range(MIN_VALUES, count // 2 + 1)
     return next((k for k in distances if level * math.comb(count, k) >= 2), None)
 
@@ -54,16 +56,16 @@ def least_distance(count: int, level: float) -> int | None:
 def find_changes(
     values: np.ndarray, *, level: float, random: np.random.Generator, most: int = MAX_CHANGES
 ) -> list[ChangePoint]:
-    """The changes of a series by place; each with a p-value of at most `level`.
+    """Find the changes of a series, in the order of their position, each with a p-value of at most `level`.
 
     Parameters
     ----------
     values : (n,) in the order of time, such as logarithms of times: a height is then relative.
-    level : in (0, 1); 2/level permutations are made of a series that changed, few of another.
+    level : in (0, 1); a series that changed is permuted 2/level times, another one a few times.
 
     Returns
     -------
-    A list without entries for fewer than 2 * MIN_VALUES values, or if nothing changed.
+    An empty list for fewer than 2 * MIN_VALUES values, or if nothing changed.
     """
     values = without_outliers(np.asarray(values, dtype=float))
     found: list[ChangePoint] = []
@@ -81,7 +83,7 @@ def find_changes(
 
 
 def without_outliers(values: np.ndarray) -> np.ndarray:
-    """(n,) with single values far from their neighbours moved towards them."""
+    """Return (n,) values in which single values far from their neighbours are moved towards them."""
     near = np.lib.stride_tricks.sliding_window_view(
         np.pad(values, _NEIGHBOURS, mode="reflect") if len(values) > _NEIGHBOURS else values,
         min(2 * _NEIGHBOURS + 1, len(values)),
@@ -95,7 +97,7 @@ def without_outliers(values: np.ndarray) -> np.ndarray:
 
 
 def _step_gains(values: np.ndarray) -> np.ndarray:
-    """(..., n - 1) by how much a step before value k + 1 reduces the sum of squares."""
+    """Return (..., n - 1) reductions of the sum of squares by a step before value k + 1."""
     n = values.shape[-1]
     sums = np.cumsum(values, axis=-1)
     k = np.arange(1, n)
@@ -107,7 +109,9 @@ def _allowed(gains: np.ndarray) -> np.ndarray:
 
 
 def _p_value(values: np.ndarray, level: float, random: np.random.Generator) -> float:
-    """Of the largest step among those of permuted values; from part of them if it is above `level` anyway."""
+    """Return the p-value of the largest step among those of permuted values; from part of them if it is above
+    `level` anyway.
+    """
     largest = _allowed(_step_gains(values)).max()
     count = int(np.ceil(2 / level))
     done, larger = 0, 0
@@ -121,7 +125,9 @@ def _p_value(values: np.ndarray, level: float, random: np.random.Generator) -> f
 
 
 class _Shapes:
-    """Every step and drift of n values; of long series, drifts that begin and end on a grid."""
+    """The set of all steps and drifts of n values; for long series, of drifts that begin and end on a
+    grid.
+    """
 
     def __init__(self, n: int):
         stride = -(-n // _MAX_ENDS)
@@ -142,7 +148,9 @@ class _Shapes:
         self.penalty = np.where(is_step, _STEP_PARAMETERS, _DRIFT_PARAMETERS) * np.log(n)
 
     def best(self, values: np.ndarray, most: int = 2) -> list[ChangePoint]:
-        """The change, or the two changes if `most` is 2, with the least Bayesian information criterion."""
+        """Return the change, or the two changes if `most` is 2, with the least Bayesian information
+        criterion.
+        """
         n, centred = len(values), values - values.mean()
         product, total = self.shapes @ centred, float(centred @ centred)
         alone = n * np.log(np.maximum(total - product**2, 1e-300)) + self.penalty
@@ -173,12 +181,14 @@ class _Shapes:
 
 @lru_cache(maxsize=2)
 def _shapes(n: int) -> _Shapes:
-    """Series of a history have one length, and most of them have no change."""
+    """Return the cached shapes of n values: the series of a history have one length, and most have no
+    change.
+    """
     return _Shapes(n)
 
 
 def _sum(changes: list[ChangePoint], n: int) -> np.ndarray:
-    """(n,) what `changes` add to a series, beginning at 0."""
+    """Return (n,) the sum of `changes` that is added to a series, beginning at 0."""
     x = np.arange(n)
     total = np.zeros(n)
     for one in changes:
@@ -189,7 +199,7 @@ def _sum(changes: list[ChangePoint], n: int) -> np.ndarray:
 
 
 def _placed_again(values: np.ndarray, changes: list[ChangePoint], shapes: _Shapes) -> list[ChangePoint]:
-    """Each change where it is best next to the others, twice."""
+    """Move each change to its best position next to the others, twice."""
     changes = list(changes)
     for _ in range(2 if len(changes) > 2 else 0):
         for k, one in enumerate(changes):

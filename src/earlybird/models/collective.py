@@ -33,8 +33,9 @@ SHARED = ("links", "sends")
 
 
 def term_names(structure: str) -> tuple[str, ...]:
-    """The terms of a structure: every hop, and the additional cost of the first message of `linear`; for
-    `empirical` every call, log2 P, P-1 and (P-1)/P."""
+    """Return the terms of a structure: every hop, and the additional cost of the first message of `linear`;
+    for `empirical` every call, log2 P, P-1 and (P-1)/P.
+    """
     if structure == EMPIRICAL:
         return ("each", "log2", "ranks", "share")
     return ("each", "first") if structure == "linear" else ("each",)
@@ -50,7 +51,7 @@ class Hops:
     crowds : weights of their bytes, (T, NUM_LEVELS, 2), for a single segment and for every further one, by
         the shared resource (see SHARED).
     reductions : bytes reduced, per byte of a single segment and of every further one.
-    busiest : how often the whole message leaves, or enters, the node with the busiest link.
+    busiest : number of times that the whole message leaves, or enters, the node with the busiest link.
     idle : hops of a single segment over idle links: all hops between nodes, because the link of a node
         recovers while the segment is on other links.
     """
@@ -65,14 +66,17 @@ class Hops:
 
 
 def hop_levels(node: np.ndarray, socket: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Index of the type of the hop between each two ranks: 0 on one socket, 1 across sockets, 2 between
-    nodes."""
+    """Return the index of the type of the hop between each two ranks: 0 on one socket, 1 across sockets, 2
+    between nodes.
+    """
     same_node = node[a] == node[b]
     return np.where(same_node & (socket[a] == socket[b]), 0, np.where(same_node, 1, BETWEEN_NODES))
 
 
 def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int = 0) -> Hops:
-    """Hops of one call of a structure (see STRUCTURES) among ranks on `node` and `socket`, (P,) each."""
+    """Count the hops of one call of a structure (see STRUCTURES) among ranks on `node` and `socket`, (P,)
+    each.
+    """
     ranks = len(node)
     if structure == EMPIRICAL:
         return _empirical_hops(node, socket)
@@ -106,9 +110,10 @@ def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int =
 
 
 def _sent_at_once(parent: np.ndarray, child: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """(NUM_LEVELS, 2) weights of bytes if a rank sends to all its children at once: none of them has the data
-    before all have. For a single segment, those of the longest such path; every further segment leaves when
-    the root has sent the previous one to all children."""
+    """Return (NUM_LEVELS, 2) weights of bytes if a rank sends to all its children at once: no child has the
+    data before all have. The weights for a single segment are those of the longest such path; every further
+    segment leaves when the root has sent the previous one to all children.
+    """
     num_ranks = len(parent) + 1
     sends = np.zeros((num_ranks, NUM_LEVELS))
     np.add.at(sends, (parent, level), 1.0)
@@ -147,23 +152,23 @@ def _hops(
 
 
 def _flows(sender: np.ndarray, receiver: np.ndarray) -> float:
-    """The most messages that one node sends, or receives, at a time."""
+    """Return the largest number of messages that one node sends, or receives, at a time."""
     ends = [np.unique(end, return_counts=True)[1].max(initial=0) for end in (sender, receiver)]
     return float(max(ends))
 
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Collective calls of one structure, (n,) each.
+    """The collective calls of one structure, (n,) each.
 
     Attributes
     ----------
-    message_bytes : of one segment; it determines the protocol.
+    message_bytes : bytes of one segment; they determine the protocol.
     alpha, beta : (n, T, NUM_LEVELS) hops, and hops times bytes; `shared_beta` with the weights of
         `Hops.crowds`.
     reduced_bytes : bytes reduced one after another.
     messages, moved_bytes : totals over all ranks, the work of cores that ranks share.
-    link_bytes : through the link of the busiest node, in one direction.
+    link_bytes : bytes through the link of the busiest node, in one direction.
     idle_hops : hops of the first segment over idle links.
     """
 
@@ -188,15 +193,16 @@ class Calls:
         )
 
     def beta_of(self, shared: str | None, burst_bytes: float = 0.0) -> np.ndarray:
-        """(n, T, NUM_LEVELS) hops times bytes: weighted if messages share a resource, without the first
-        `burst_bytes` on idle links."""
+        """Return (n, T, NUM_LEVELS) hops times bytes: weighted if messages share a resource, without the
+        first `burst_bytes` on idle links.
+        """
         beta = (self.beta if shared is None else self.shared_beta[shared]).copy()
         beta[:, 0, BETWEEN_NODES] -= self.idle_hops * np.minimum(burst_bytes, self.message_bytes)
         return beta
 
 
 def make_calls(hops: Sequence[Hops], size_bytes: np.ndarray, segment_bytes: np.ndarray) -> Calls:
-    """One call for each of `hops`, of `size_bytes` in segments of `segment_bytes` (0: in one)."""
+    """Return one call for each of `hops`, with `size_bytes` in segments of `segment_bytes` (0: in one)."""
     size, segment = np.asarray(size_bytes, dtype=float), np.asarray(segment_bytes, dtype=float)
     whole = (segment == 0) | (segment >= size)
     message = np.where(whole, size, segment)
@@ -234,18 +240,19 @@ def make_calls(hops: Sequence[Hops], size_bytes: np.ndarray, segment_bytes: np.n
 
 @dataclass(frozen=True, eq=False)
 class CollectiveCosts:
-    """Coefficients of one form, all 0 or more.
+    """The coefficients of one form, all 0 or more.
 
     Attributes
     ----------
     min_bytes : (C,) sizes of messages at which protocols begin, ascending from 0.
-    alpha_s, beta_s_per_byte : (C, T, NUM_LEVELS), of the terms of `term_names`.
-    gamma_r_s_per_byte : to reduce a byte.
-    constant_s : once per call.
-    link_s_per_byte : of the link of the busiest node; no call completes before it has carried all bytes.
-    work_alpha_s, work_beta_s_per_byte : per message, and per byte, of all ranks together; cores shared by
-        `work_from_ranks` or more ranks handle them one after another.
-    shared : the resource that messages share, see SHARED; None for none.
+    alpha_s, beta_s_per_byte : (C, T, NUM_LEVELS) coefficients of the terms of `term_names`.
+    gamma_r_s_per_byte : time to reduce a byte.
+    constant_s : time added once per call.
+    link_s_per_byte : time per byte of the link of the busiest node; no call completes before it has carried
+        all bytes.
+    work_alpha_s, work_beta_s_per_byte : time per message, and per byte, of all ranks together; cores shared
+        by `work_from_ranks` or more ranks handle them one after another.
+    shared : the resource that messages share, see SHARED; None if they share none.
     burst_bytes : bytes that an idle link between nodes carries at once, as with a token bucket; 0 if every
         byte costs the same. Otherwise no call completes before the busiest link, with a bucket emptied by
         earlier calls, has carried all bytes at `beta_s_per_byte`.
@@ -265,13 +272,14 @@ class CollectiveCosts:
 
 
 def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
-    """(n,) seconds from the common start until the last rank is done: T = max(path, link, work).
+    """Compute (n,) seconds from the common start until the last rank is done: T = max(path, link, work).
 
     The path is that of the segments through the tree. A link that buffers data, and cores that ranks share,
     work in parallel with it; the slowest of the three determines the time.
 
-    Not valid if ranks or messages disturb each other other than by sharing the link of a node or the cores,
-    or if a placement has hops of a type with coefficients of 0 because it was not measured.
+    The formula is not valid if ranks or messages disturb each other in other ways than by sharing the link of
+    a node or the cores, or if a placement has hops of a type with coefficients of 0 because it was not
+    measured.
     """
     protocol = np.searchsorted(costs.min_bytes, calls.message_bytes, side="right") - 1
     path_s = (
@@ -291,8 +299,8 @@ def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
 def by_socket_us(
     ranks: np.ndarray, break_ranks: int, coefficients: Sequence[float], *, logarithm: bool
 ) -> np.ndarray:
-    """y = b0*[P<=c] + b1*[P>c] + (k0 + k1*[P>c])*P, Insaghi's tables 1a to 6a; y = T in microseconds or,
-    with `logarithm`, ln T.
+    """Compute y = b0*[P<=c] + b1*[P>c] + (k0 + k1*[P>c])*P, Insaghi's tables 1a to 6a; y = T in microseconds
+    or, with `logarithm`, ln T.
 
     `coefficients` are k0, b0, b1, k1, as printed; c = `break_ranks` are the cores of the first node.
     """
@@ -304,8 +312,9 @@ def by_socket_us(
 
 
 def by_node_us(ranks: np.ndarray, coefficients: Sequence[float], *, logarithm: bool) -> np.ndarray:
-    """T = k*P, or with `logarithm` ln T = a + k*P, in microseconds: Insaghi's tables 1b to 6b, (k,) or
-    (a, k)."""
+    """Compute T = k*P, or with `logarithm` ln T = a + k*P, in microseconds: Insaghi's tables 1b to 6b, (k,)
+    or (a, k).
+    """
     ranks = np.asarray(ranks, dtype=float)
     if logarithm:
         intercept, slope = coefficients
@@ -317,10 +326,10 @@ def by_node_us(ranks: np.ndarray, coefficients: Sequence[float], *, logarithm: b
 def size_grid_us(
     ranks: np.ndarray, size_bytes: np.ndarray, per_doubling: float, per_byte: float
 ) -> np.ndarray:
-    """log2 T = a*log2 P + b*m, T in microseconds: Insaghi's tables 7 and 8.
+    """Compute log2 T = a*log2 P + b*m, T in microseconds: Insaghi's tables 7 and 8.
 
-    The paper does not state the base of its logarithm; 2 fits its own times of one byte, e does not. T of
-    one rank and no bytes is one microsecond whatever the coefficients, and T grows exponentially in m.
+    The paper does not state the base of its logarithm; 2 fits its own times of one byte, e does not. T of one
+    rank and no bytes is one microsecond for any coefficients, and T grows exponentially in m.
     """
     exponent = per_doubling * np.log2(np.asarray(ranks, dtype=float)) + per_byte * np.asarray(size_bytes)
     with np.errstate(over="ignore"):

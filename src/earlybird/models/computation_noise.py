@@ -1,4 +1,4 @@
-"""How long threads compute with the noise models of Temucin et al. 2022, from a seed."""
+"""Compute the times that threads compute with the noise models of Temucin et al. 2022, from a seed."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ _ALL_THREADS = 1 << 31  # in the place of a thread: what concerns the threads to
 def thread_times_s(
     model: str, share: float, compute_s: float, seed: int, num_threads: int, rounds: np.ndarray
 ) -> np.ndarray:
-    """(I, T) seconds that each thread computes in every round.
+    """Return (I, T) seconds that each thread computes in every round.
 
-    C is `compute_s`, epsilon the `share`. `none`: C. `single`: one thread, drawn in each round, computes
-    C (1 + epsilon), the others C. `uniform`: C (1 + epsilon u), u from [0, 1). `gaussian`: C max(x, 0), x
-    from a normal distribution of mean 1 and standard deviation epsilon.
+    C is `compute_s` and epsilon is `share`. `none`: C. `single`: one thread, drawn in each round, computes C
+    (1 + epsilon), the others C. `uniform`: C (1 + epsilon u), u from [0, 1). `gaussian`: C max(x, 0), x from
+    a normal distribution of mean 1 and standard deviation epsilon.
 
     As in native/kernels/computing/noise.cpp, each thread has a random state of its own, which the seed, its
     number and the round determine; the random numbers themselves are others.

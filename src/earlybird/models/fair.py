@@ -20,7 +20,7 @@ def completion_times_s(
     sending_bytes_per_s: np.ndarray | None = None,
     batch_fraction: float = 0.0,
 ) -> np.ndarray:
-    """When each message is complete, without latency, if both ends have a limited capacity.
+    """Compute when each message is complete, without latency, if both ends have a limited capacity.
 
     All rates rise together; when a node's sending or receiving end is full, the messages through it keep
     their rate and the others continue to rise; at the next completion all capacities are shared again. The
@@ -44,13 +44,13 @@ def completion_times_s(
         at once and does not compete.
     group : (P,) the node of each rank.
     bandwidth_bytes_per_s : (R, N, C), BW(n) of class c at [:, n-1, c], N at least the largest n.
-    sending_bytes_per_s : the same for the sending ends, if different.
-    batch_fraction : as in `Sharing.completion_times_s`.
+    sending_bytes_per_s : (R, N, C), BW(n) of the sending ends, if different.
+    batch_fraction : see `Sharing.completion_times_s`.
 
     Returns
     -------
-    (R, M) seconds. Not valid if the network between the nodes is the bottleneck, or if BW(1) limits a single
-    process that could use the remaining capacity of its node.
+    (R, M) seconds. The model is not valid if the network between the nodes is the bottleneck, or if BW(1)
+    limits a single process that could use the remaining capacity of its node.
     """
     sharing = Sharing(src, dst, size_bytes, group, message_class, bandwidth_bytes_per_s.shape[-1], share)
     sending = [None] * len(bandwidth_bytes_per_s) if sending_bytes_per_s is None else sending_bytes_per_s
@@ -84,7 +84,7 @@ class Sharing:
 
     @property
     def work(self) -> int:
-        """What a step costs, in units of some nanoseconds."""
+        """The cost of a step, in units of some nanoseconds."""
         return self._flows.num_bundles
 
     @property
@@ -97,7 +97,7 @@ class Sharing:
         sending_bytes_per_s: np.ndarray | None = None,
         batch_fraction: float = 0.0,
     ) -> np.ndarray:
-        """(M,) seconds for capacities (N, C); see the function of the same name.
+        """Compute (M,) seconds for capacities (N, C); see the function of the same name.
 
         `batch_fraction` : completions within this fraction of the elapsed time, or a tenth of it of the least
         time that the busiest end needs, are one step. The step ends at the mean of their times, weighted by

@@ -15,18 +15,18 @@ def completion_times_s(
     limit_bytes_per_s: np.ndarray,
     batch_fraction: float = BATCH_FRACTION,
 ) -> np.ndarray:
-    """When each message is complete, without latency, if all start at 0.
+    """Compute when each message is complete, without latency, if all start at 0.
 
     All rates rise together; a message stops at its own limit, or when a link that it passes is full; at the
-    next completion all links are shared again (progressive filling). Not valid where messages queue, or where
-    a link prefers some of them.
+    next completion all links are shared again (progressive filling). The model is not valid where messages
+    queue, or where a link prefers some of them.
 
     Parameters
     ----------
     passes : (L, M), 1 where a message passes a link; every message passes one at least.
-    bandwidth_bytes_per_s : (L,) of each link.
+    bandwidth_bytes_per_s : (L,) bandwidth of each link.
     size_bytes : (M,); a message of 0 bytes is complete at 0 and takes no share.
-    limit_bytes_per_s : (M,) of each message alone, infinity without a limit.
+    limit_bytes_per_s : (M,) bandwidth of each message alone, infinity without a limit.
     batch_fraction : completions within this fraction of the elapsed time are one step, which ends at the mean
         of their times, weighted by rate, so that as many bytes are moved as in single steps; 0 for single
         steps.
@@ -59,7 +59,7 @@ def _rates(
     limit_bytes_per_s: np.ndarray,
     active: np.ndarray,
 ) -> np.ndarray:
-    """(M,) bytes/s of the active messages."""
+    """Return (M,) bytes/s of the active messages."""
     rate, rising, free = np.zeros(len(active)), active.copy(), bandwidth_bytes_per_s.astype(float)
     while rising.any():
         count = passes @ rising.astype(float)

@@ -9,14 +9,14 @@ FOLLOWS = 0.05
 def maxrate_bandwidth(
     num_pairs: np.ndarray, single_bandwidth_bytes_per_s: float, max_bandwidth_bytes_per_s: float
 ) -> np.ndarray:
-    """BW(N) = min(N*BW_SP, BW_max), equation (3) of Thune et al. 2023: the ideal scaling."""
+    """Compute BW(N) = min(N*BW_SP, BW_max), equation (3) of Thune et al. 2023: the ideal scaling."""
     return np.minimum(np.asarray(num_pairs) * single_bandwidth_bytes_per_s, max_bandwidth_bytes_per_s)
 
 
 def maxrate_time_s(
     num_pairs: int, size_bytes: np.ndarray, latency_s: float, bandwidth_bytes_per_s: float
 ) -> np.ndarray:
-    """T = tau + N*s/BW(N), equation (2) of Thune et al. 2023, for N equal messages at once.
+    """Compute T = tau + N*s/BW(N), equation (2) of Thune et al. 2023, for N equal messages at once.
 
     `bandwidth_bytes_per_s` is BW(N) of the whole group, measured or from `maxrate_bandwidth`.
     """
@@ -31,8 +31,8 @@ def slowest_time_s(
     single_bandwidth_bytes_per_s: float,
     max_bandwidth_bytes_per_s: float,
 ) -> float:
-    """T = M*tau + max(s_total/BW_max, s_max/BW_SP), equation (4) of Thune et al. 2023: the slowest process of
-    a node.
+    """Compute T = M*tau + max(s_total/BW_max, s_max/BW_SP), equation (4) of Thune et al. 2023: the slowest
+    process of a node.
 
     M is the largest number of messages of a process, `total_bytes` the volume of the node, `largest_bytes`
     that of the process with the largest volume.
@@ -46,8 +46,8 @@ def extended_time_s(
     single_bandwidth_bytes_per_s: np.ndarray,
     max_bandwidth_bytes_per_s: np.ndarray,
 ) -> np.ndarray:
-    """max(min(V_total, N*V_i)/BW_max, V_i/BW_SP) of one group: equation (10) of Thune et al. 2023 without
-    M_i*tau.
+    """Compute max(min(V_total, N*V_i)/BW_max, V_i/BW_SP) of one group: equation (10) of Thune et al. 2023
+    without M_i*tau.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def extended_time_s(
     Returns
     -------
     (..., N) seconds. The paper has one protocol; with several, each volume is divided by the bandwidth of its
-    own before volumes are added or compared, which is (10) for one protocol.
+    protocol before volumes are added or compared, which is (10) for one protocol.
     """
     alone_s = (1 / single_bandwidth_bytes_per_s) @ volume_bytes.T
     at_limit_s = (1 / max_bandwidth_bytes_per_s) @ volume_bytes.T

@@ -9,7 +9,8 @@ import numpy as np
 
 
 def union_length_s(begin_s: np.ndarray, end_s: np.ndarray) -> np.ndarray:
-    """(I,) length of the union of the n intervals of an iteration, which may overlap and contain each other.
+    """Return the (I,) length of the union of the n intervals of an iteration, which may overlap and contain
+    each other.
 
     An interval whose end is before its begin, because of the error of two clocks, has no length.
     """
@@ -22,39 +23,42 @@ def union_length_s(begin_s: np.ndarray, end_s: np.ndarray) -> np.ndarray:
 
 
 def length_before_s(begin_s: np.ndarray, end_s: np.ndarray, join_s: np.ndarray) -> np.ndarray:
-    """(I,) length of U before J."""
+    """Return the (I,) length of U before J."""
     join_s = join_s[:, np.newaxis]
     return union_length_s(np.minimum(begin_s, join_s), np.minimum(end_s, join_s))
 
 
 def length_after_s(begin_s: np.ndarray, end_s: np.ndarray, join_s: np.ndarray) -> np.ndarray:
-    """(I,) length of U after J."""
+    """Return the (I,) length of U after J."""
     join_s = join_s[:, np.newaxis]
     return union_length_s(np.maximum(begin_s, join_s), np.maximum(end_s, join_s))
 
 
 def overhead(in_flight_s: np.ndarray, single_s: np.ndarray) -> np.ndarray:
-    """t_part / t_pt2pt with t_part = |U|: the cost of partitioned calls."""
+    """Compute t_part / t_pt2pt with t_part = |U|: the cost of partitioned calls."""
     return in_flight_s / single_s
 
 
 def perceived_bandwidth_bytes_per_s(
     size_bytes: int, ready_s: np.ndarray, completed_s: np.ndarray
 ) -> np.ndarray:
-    """m / t_part_last, the time from the last MPI_Pready until the receiver has everything."""
+    """Compute m / t_part_last, where t_part_last is the time from the last MPI_Pready until the receiver has
+    everything.
+    """
     return size_bytes / np.maximum(completed_s - ready_s.max(axis=1), 1e-12)
 
 
 def application_availability(after_join_s: np.ndarray, single_s: np.ndarray) -> np.ndarray:
-    """(t_pt2pt - |U after J|) / t_pt2pt: the share of a single message's time that the application gains.
+    """Compute (t_pt2pt - |U after J|) / t_pt2pt: the share of a single message's time that the application
+    gains.
 
-    Negative if more time is in flight after the join than a single message takes.
+    It is negative if more time is in flight after the join than a single message takes.
     """
     return (single_s - after_join_s) / single_s
 
 
 def early_bird_share(begin_s: np.ndarray, end_s: np.ndarray, join_s: np.ndarray) -> np.ndarray:
-    """|U before J| / |U|: the share of communication that the computation hides.
+    """Compute |U before J| / |U|: the share of communication that the computation hides.
 
     A partition that waits inside the MPI is in flight too: an MPI that sends all at the last MPI_Pready has a
     large share and a large overhead. `delivered_share` tells the two apart.
@@ -64,9 +68,9 @@ def early_bird_share(begin_s: np.ndarray, end_s: np.ndarray, join_s: np.ndarray)
 
 
 def delivered_share(end_s: np.ndarray, join_s: np.ndarray) -> np.ndarray:
-    """The share of the partitions, and so of the bytes, that the receiver has when the threads join.
+    """Compute the share of the partitions, and so of the bytes, that the receiver has when the threads join.
 
-    Not in the paper: it counts what has arrived, and not for how long something was in flight.
+    The paper does not define it: it counts the partitions that have arrived, not the time in flight.
     """
     return (end_s <= join_s[:, np.newaxis]).mean(axis=1)
 
@@ -74,7 +78,9 @@ def delivered_share(end_s: np.ndarray, join_s: np.ndarray) -> np.ndarray:
 def arrivals_when_ready(
     ready_s: np.ndarray, partition_bytes: float, latency_s: float, bandwidth_bytes_per_s: float
 ) -> np.ndarray:
-    """(I, n) arrivals if each partition is sent when ready, over one link that carries one at a time."""
+    """Return (I, n) arrivals if each partition is sent when ready, over one link that carries one at a
+    time.
+    """
     order = np.argsort(ready_s, axis=1, kind="stable")
     arrived_s = np.empty_like(ready_s)
     free_s = np.full(len(ready_s), -np.inf)
@@ -88,7 +94,7 @@ def arrivals_when_ready(
 def arrivals_together(
     ready_s: np.ndarray, partition_bytes: float, latency_s: float, bandwidth_bytes_per_s: float
 ) -> np.ndarray:
-    """(I, n) arrivals if everything is sent as one message after the last partition is ready."""
+    """Return (I, n) arrivals if everything is sent as one message after the last partition is ready."""
     size_bytes = partition_bytes * ready_s.shape[1]
     last_s = ready_s.max(axis=1) + latency_s + size_bytes / bandwidth_bytes_per_s
     return np.repeat(last_s[:, np.newaxis], ready_s.shape[1], axis=1)

@@ -16,14 +16,16 @@ _PLANNED_MESSAGES = (1, 2, 4, 8, 16, 32)
 
 
 def bulk_time_s(num_partitions: int, partition_bytes: float, bandwidth_bytes_per_s: float) -> float:
-    """T_b = N_part*S_part/beta, equation (2): one message after all partitions are ready."""
+    """Compute T_b = N_part*S_part/beta, equation (2): one message after all partitions are ready."""
     return num_partitions * partition_bytes / bandwidth_bytes_per_s
 
 
 def pipelined_time_s(
     num_partitions: int, partition_bytes: float, bandwidth_bytes_per_s: float, delay_s: float
 ) -> float:
-    """T_p = max((N_part - 1)*S_part/beta - D, 0) + S_part/beta, equation (3): partitions leave when ready."""
+    """Compute T_p = max((N_part - 1)*S_part/beta - D, 0) + S_part/beta, equation (3): partitions leave when
+    ready.
+    """
     one_s = partition_bytes / bandwidth_bytes_per_s
     return max((num_partitions - 1) * one_s - delay_s, 0.0) + one_s
 
@@ -31,23 +33,25 @@ def pipelined_time_s(
 def large_message_gain(
     num_threads: int, partitions_per_thread: int, delay_rate_s_per_byte: float, bandwidth_bytes_per_s: float
 ) -> float:
-    """eta = N*theta/max(N*theta - gamma*beta, 1), equation (4): between 1 and N*theta, dimensionless."""
+    """Compute eta = N*theta/max(N*theta - gamma*beta, 1), equation (4): between 1 and N*theta,
+    dimensionless.
+    """
     num_partitions = num_threads * partitions_per_thread
     return num_partitions / max(num_partitions - delay_rate_s_per_byte * bandwidth_bytes_per_s, 1.0)
 
 
 def small_message_gain(num_threads: int, partitions_per_thread: int) -> float:
-    """eta = 1/(N*theta), equation (5): each partition has the latency that one message has once."""
+    """Compute eta = 1/(N*theta), equation (5): each partition has the latency that one message has once."""
     return 1 / (num_threads * partitions_per_thread)
 
 
 def compute_rate_s_per_byte(
     arithmetic_intensity: float, communication_intensity: float, frequency_hz: float
 ) -> float:
-    """mu = (AI/CI)/(8*F), equation (6).
+    """Compute mu = (AI/CI)/(8*F), equation (6).
 
-    `arithmetic_intensity` in flop per byte of memory, `communication_intensity` the bytes sent per byte of
-    memory, 8 flops per cycle as the paper assumes.
+    `arithmetic_intensity` is in flop per byte of memory, `communication_intensity` is the bytes sent per byte
+    of memory; the paper assumes 8 flops per cycle.
     """
     return arithmetic_intensity / communication_intensity / (8 * frequency_hz)
 
@@ -60,7 +64,7 @@ def partition_compute_times_s(
     epsilon: float,
     delta: float,
 ) -> np.ndarray:
-    """`count` draws of S_part*mu*Normal(1, (epsilon + delta)/2), equation (7): seconds to compute a
+    """Draw `count` times of S_part*mu*Normal(1, (epsilon + delta)/2), equation (7): seconds to compute a
     partition.
 
     `epsilon` is the relative noise of the system, `delta` the relative imbalance of the algorithm.
@@ -71,7 +75,7 @@ def partition_compute_times_s(
 def delay_rate_s_per_byte(
     mu_s_per_byte: float, partitions_per_thread: int, epsilon: float, delta: float
 ) -> float:
-    """gamma_theta = mu*(theta + (epsilon + delta)/2*(sqrt(theta) + 1) - 1), equation (9)."""
+    """Compute gamma_theta = mu*(theta + (epsilon + delta)/2*(sqrt(theta) + 1) - 1), equation (9)."""
     sigma = (epsilon + delta) / 2
     root = partitions_per_thread**0.5
     return mu_s_per_byte * (partitions_per_thread + sigma * (root + 1) - 1)
@@ -79,13 +83,13 @@ def delay_rate_s_per_byte(
 
 @dataclass(frozen=True, eq=False)
 class PipelineCosts:
-    """Parameters of the joined model, for one method of sending.
+    """The parameters of the joined model, for one method of sending.
 
     Attributes
     ----------
     min_bytes : (C,) message sizes at which the protocols begin, ascending from 0.
     latency_s : (C,) tau, from the departure of the last message until the receiver has everything.
-    overhead_s : (C,) o, how long a message delays others, in addition to its bytes.
+    overhead_s : (C,) o, the time for which a message delays others, in addition to its bytes.
     s_per_byte : (C,) 1/beta.
     per_partition_s : cost of the calls for one partition, independent of its message.
     overlap : useful share of an early message's head start: 0 if nothing is sent before the last partition is
@@ -105,8 +109,9 @@ class PipelineCosts:
 
 
 def stacked(costs: Sequence[PipelineCosts]) -> PipelineCosts | None:
-    """R costs as one, which makes `joined_time_s` of one point return (R,); None if their protocols begin at
-    different sizes."""
+    """Combine R costs into one, which makes `joined_time_s` of one point return (R,); None if their protocols
+    begin at different sizes.
+    """
     starts = costs[0].min_bytes
     if not all(np.array_equal(one.min_bytes, starts) for one in costs):
         return None
@@ -121,7 +126,7 @@ def stacked(costs: Sequence[PipelineCosts]) -> PipelineCosts | None:
 
 @dataclass(frozen=True, eq=False)
 class Trains:
-    """Messages in trains, (..., M): `count` messages of `size_bytes` that are ready at `ready_s`.
+    """The messages in trains, (..., M): `count` messages of `size_bytes` that are ready at `ready_s`.
 
     In every row the train that is ready last has a message; others may be empty.
     """
@@ -131,14 +136,15 @@ class Trains:
     count: np.ndarray
 
     def in_order(self) -> "Trains":
-        """The same, each row by ascending `ready_s`: messages leave in the order in which they are ready."""
+        """Sort each row by ascending `ready_s`: messages leave in the order in which they are ready."""
         ready_s, size_bytes, count = np.broadcast_arrays(self.ready_s, self.size_bytes, self.count)
         order = np.argsort(ready_s, axis=-1, kind="stable")
         return Trains(*(np.take_along_axis(one, order, axis=-1) for one in (ready_s, size_bytes, count)))
 
 
 def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCosts) -> np.ndarray:
-    """T = max over messages i of (r_i + sum over j >= i of (o_j + s_j/beta_j)) + tau - r_last: joins (2)-(5).
+    """Compute T = max over messages i of (r_i + sum over j >= i of (o_j + s_j/beta_j)) + tau - r_last, which
+    joins (2)-(5).
 
     Messages leave one after another, each when it is ready and the previous one has left. r_i is when
     message i is ready; if the overlap is below 1, r_last - overlap*(r_last - r_i) replaces it. tau is
@@ -149,12 +155,13 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
     Parameters
     ----------
     trains : (..., M).
-    num_partitions : (...), of the whole buffer.
+    num_partitions : (...), number of partitions of the whole buffer.
 
     Returns
     -------
     (...) seconds from when the last message is ready until the receiver has everything: time-to-solution
-    minus the delay. Not valid if threads or messages disturb each other other than by waiting in order.
+    minus the delay. The model is not valid if threads or messages disturb each other in other ways than by
+    waiting in order.
     """
     trains = trains.in_order()
     protocol = np.searchsorted(costs.min_bytes, trains.size_bytes, side="right") - 1
@@ -172,7 +179,7 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
 
 
 def share_beyond(buffer_bytes: np.ndarray, burst_bytes: float | np.ndarray) -> np.ndarray:
-    """The share of a buffer that lies beyond `burst_bytes`; 0 for an empty one."""
+    """Return the share of a buffer that lies beyond `burst_bytes`; 0 for an empty buffer."""
     return np.maximum(0.0, 1 - burst_bytes / np.maximum(buffer_bytes, 1))
 
 
@@ -184,11 +191,11 @@ def late_last(
     *,
     alone: bool = False,
 ) -> Trains:
-    """The messages of partitions that are all ready at 0 except the last, `delay_s` later: (..., 2).
+    """Return the messages of partitions that are all ready at 0 except the last, `delay_s` later: (..., 2).
 
     Parameters
     ----------
-    per_message : neighbouring partitions that leave together; the last message may have fewer.
+    per_message : number of neighbouring partitions that leave together; the last message may have fewer.
     alone : the last partition leaves alone, the others `per_message` together.
     """
     count, size, delay, each = np.broadcast_arrays(
@@ -212,7 +219,7 @@ def late_last(
 def possible_messages(
     messages: str | int, num_partitions: np.ndarray, partition_bytes: np.ndarray, delay_s: np.ndarray
 ) -> list[Trains]:
-    """The messages that a method may send; it uses the fastest alternative.
+    """Return the messages that a method may send; it uses the fastest alternative.
 
     `messages` is "one" for all partitions together, "each" for one message per partition, a number of bytes
     for as many whole partitions per message as fit them (at least one), "planned" for the segmentation of
@@ -243,7 +250,9 @@ def pipeline_time_s(
     delay_s: np.ndarray,
     costs: PipelineCosts,
 ) -> np.ndarray:
-    """`joined_time_s` of the best of `possible_messages`, (...) seconds; the last one is `delay_s` late."""
+    """Return `joined_time_s` of the best of `possible_messages`, (...) seconds; the last one is `delay_s`
+    late.
+    """
     times_s = [
         joined_time_s(trains, num_partitions, costs)
         for trains in possible_messages(messages, num_partitions, partition_bytes, delay_s)

@@ -4,16 +4,18 @@ import numpy as np
 
 
 def postal_time_s(size_bytes: np.ndarray, latency_s: float, bandwidth_bytes_per_s: float) -> np.ndarray:
-    """T = tau + s/BW_SP, equation (1) of Thune et al. 2023.
+    """Compute T = tau + s/BW_SP, equation (1) of Thune et al. 2023.
 
-    `size_bytes` of any shape; `bandwidth_bytes_per_s` is that of a single pair, BW(1). For a process
-    with several incoming messages, sum over them. Not valid if two messages share a link or a memory bus.
+    `size_bytes` has any shape; `bandwidth_bytes_per_s` is that of a single pair, BW(1). The time of a process
+    with several incoming messages is the sum over them. The model is not valid if two messages share a link
+    or a memory bus.
     """
     return latency_s + np.asarray(size_bytes) / bandwidth_bytes_per_s
 
 
 def uncontended_time_s(volume_bytes: np.ndarray, single_bandwidth_bytes_per_s: np.ndarray) -> np.ndarray:
-    """Seconds without latency that each process needs for all it receives, one message after the other.
+    """Compute the seconds without latency that each process needs for all it receives, one message after the
+    other.
 
     Parameters
     ----------

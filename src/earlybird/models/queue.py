@@ -45,13 +45,13 @@ class Queues:
 
     @property
     def num_chunks(self) -> int:
-        """About how many there are, which is what a prediction costs."""
+        """The approximate number of chunks, to which the cost of a prediction is proportional."""
         return len(self._here) + self._total_bytes // self._chunk_bytes
 
     def completion_times_s(
         self, bandwidth_bytes_per_s: np.ndarray, buffered_bytes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """When each message is received and when each send is complete, (M,) seconds without latency.
+        """Compute when each message is received and when each send is complete, (M,) seconds without latency.
 
         Every node has a server for what it sends and one for what it receives. A server carries one chunk at
         a time, first come, first served, at BW(n) of Thune et al. 2023, n the number of processes with

@@ -7,12 +7,12 @@ HEAVY = 0.9  # of all bytes: the pairs that count among more ranks
 
 
 def community_order(src: np.ndarray, dst: np.ndarray, weight: np.ndarray, num_ranks: int) -> np.ndarray:
-    """The ranks 0..num_ranks-1 in an order in which groups that exchange much are contiguous.
+    """Return the ranks 0..num_ranks-1 in an order in which groups that exchange much are contiguous.
 
-    The leaves of hierarchical clustering with single linkage, in their optimal order (Bar-Joseph et al.
-    2001); the distance of two ranks falls with the logarithm of their bytes. Above MAX_CLUSTERED ranks, the
-    reverse Cuthill-McKee order (Cuthill and McKee 1969) of the connected components of the heaviest pairs,
-    which carry the share HEAVY of all bytes.
+    The order is that of the leaves of hierarchical clustering with single linkage, optimally ordered
+    (Bar-Joseph et al. 2001); the distance of two ranks falls with the logarithm of their bytes. Above
+    MAX_CLUSTERED ranks, it is the reverse Cuthill-McKee order (Cuthill and McKee 1969) of the connected
+    components of the heaviest pairs, which carry the share HEAVY of all bytes.
 
     Parameters
     ----------
@@ -28,7 +28,9 @@ def community_order(src: np.ndarray, dst: np.ndarray, weight: np.ndarray, num_ra
 
 
 def node_order(nodes: np.ndarray) -> np.ndarray:
-    """The ranks by the node of each, an array of numbers of shape (P,); ranks of a node in their order."""
+    """Return the ranks sorted by the node of each, an array of numbers of shape (P,); ranks of a node keep
+    their order.
+    """
     return np.argsort(nodes, kind="stable")
 
 

@@ -8,9 +8,9 @@ import numpy as np
 def fit_line(
     size_bytes: np.ndarray, time_s: np.ndarray, *, relative: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least-squares intercept and slope of time = intercept + slope * size, neither below zero.
+    """Return the least-squares intercept and slope of time = intercept + slope * size, neither below zero.
 
-    Equation (1) of Thune et al. 2023 with the intercept for tau and 1/slope for BW.
+    The line is equation (1) of Thune et al. 2023 with the intercept for tau and 1/slope for BW.
 
     Parameters
     ----------
@@ -43,7 +43,8 @@ def fit_line(
 def fit_slope(
     size_bytes: np.ndarray, time_s: np.ndarray, intercept_s: np.ndarray, *, relative: bool = True
 ) -> np.ndarray:
-    """Least-squares slope of time = intercept + slope * size for a given intercept, not below zero.
+    """Return the least-squares slope of time = intercept + slope * size for a given intercept, not below
+    zero.
 
     Parameters
     ----------
@@ -65,7 +66,8 @@ def fit_slope(
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """Ordinary least squares with p coefficients of n > p values: (p,) each but the (n,) residuals.
+    """The result of ordinary least squares with p coefficients of n > p values: (p,) each but the (n,)
+    residuals.
 
     `t` is coefficient / standard error, `p` the probability of such a |t| or a larger one if the coefficient
     is 0, by Student's t with n - p degrees of freedom."""
@@ -78,7 +80,9 @@ class LeastSquares:
 
 
 def least_squares(features: np.ndarray, values: np.ndarray) -> LeastSquares:
-    """Coefficients of `features`, (n, p) of rank p, that minimise the squared residuals of `values`, (n,)."""
+    """Return the coefficients of `features`, (n, p) of rank p, that minimise the squared residuals of
+    `values`, (n,).
+    """
     from scipy.special import stdtr  # late, and of scipy.special: scipy.stats takes a second to import
 
     count, num_coefficients = features.shape
@@ -93,8 +97,8 @@ def least_squares(features: np.ndarray, values: np.ndarray) -> LeastSquares:
 
 
 def not_negative(features: np.ndarray, values: np.ndarray, pull: float = 0.0) -> np.ndarray:
-    """(p,) least squares of `features` (n, p) with coefficients of 0 or more; columns are scaled, as they may
-    differ by ten powers of ten.
+    """Return (p,) least squares of `features` (n, p) with coefficients of 0 or more; columns are scaled, as
+    they may differ by ten powers of ten.
 
     The penalty `pull` towards 0, relative to the 1 of all points together, splits time evenly between
     coefficients that the points do not distinguish: two types of hops that always occur together in equal

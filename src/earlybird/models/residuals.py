@@ -25,12 +25,14 @@ class Residuals:
     log_ratio: np.ndarray
 
     def correction(self, where: np.ndarray) -> float:
-        """The logarithm by which a prediction at `where`, (d,), is corrected."""
+        """Return the logarithm by which a prediction at `where`, (d,), is corrected."""
         squared = ((self.where - where) ** 2).sum(axis=1)
         return _interpolated(squared, self.log_ratio, self._spacing)
 
     def left_out_errors(self) -> np.ndarray:
-        """(n,) log(measured / corrected prediction) of every point, corrected by the other points only."""
+        """Return (n,) log(measured / corrected prediction) of every point, corrected by the other points
+        only.
+        """
         others = ~np.eye(len(self.where), dtype=bool)
         return np.array(
             [
@@ -41,7 +43,7 @@ class Residuals:
 
     @cached_property
     def _squared(self) -> np.ndarray:
-        """(n, n) squared distances."""
+        """The (n, n) squared distances."""
         return ((self.where[:, None] - self.where[None]) ** 2).sum(axis=-1)
 
     @cached_property
@@ -61,12 +63,14 @@ def _interpolated(squared: np.ndarray, log_ratio: np.ndarray, spacing: float) ->
 
 
 def prediction_bound(errors: np.ndarray, confidence: float = 0.95) -> float:
-    """The bound that the absolute error of a further prediction stays below with probability `confidence`.
+    """Return the bound below which the absolute error of a further prediction stays with probability
+    `confidence`.
 
-    From 19 errors on (at 0.95) the quantile of conformal prediction, the k-th smallest of n absolute errors
-    with k = ceil((n + 1)*confidence); with fewer it does not exist, and the bound is the largest error, or
-    the root mean square times the quantile of Student's t with n degrees of freedom if that is larger. Errors
-    are those of points that were left out of the prediction; inf without any."""
+    From 19 errors on (at 0.95) it is the quantile of conformal prediction, the k-th smallest of n absolute
+    errors with k = ceil((n + 1)*confidence); with fewer errors this quantile does not exist, and the bound is
+    the largest error, or the root mean square times the quantile of Student's t with n degrees of freedom if
+    that is larger. Errors are those of points that were left out of the prediction; the bound is inf if there
+    are none."""
     absolute = np.sort(np.abs(np.asarray(errors, dtype=float)))
     n = len(absolute)
     if n == 0:

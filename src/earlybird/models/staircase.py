@@ -8,7 +8,8 @@ from earlybird.models import compiled
 def bandwidth_at(
     num_receivers: np.ndarray, table_counts: np.ndarray, table_bytes_per_s: np.ndarray
 ) -> np.ndarray:
-    """BW(N) in bytes/s of the whole group, linear in N between measured nodes and constant beyond the last.
+    """Return BW(N) in bytes/s of the whole group, linear in N between measured nodes and constant beyond the
+    last.
 
     A table need not be monotone and is not changed.
     """
@@ -16,7 +17,7 @@ def bandwidth_at(
 
 
 def receive_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -> np.ndarray:
-    """When each process of a group has received everything, without latency.
+    """Compute when each process of a group has received everything, without latency.
 
     Parameters
     ----------
@@ -26,9 +27,9 @@ def receive_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray)
 
     Returns
     -------
-    (..., N) seconds. With one class equation (7) of Thune et al. 2023, with one message each (5); else the
-    steps (13)-(17) with the volume-weighted rate of (12). Not valid if senders, not receivers, are the
-    bottleneck.
+    (..., N) seconds. With one class this is equation (7) of Thune et al. 2023, with one message each this is
+    (5); with several classes, the steps (13)-(17) with the volume-weighted rate of (12). The model is not
+    valid if senders, not receivers, are the bottleneck.
     """
     rows = bandwidth_bytes_per_s.reshape(-1, *bandwidth_bytes_per_s.shape[-2:])
     first = np.array([0, len(volume_bytes)])
@@ -39,19 +40,20 @@ def receive_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray)
 def group_times_s(
     first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray
 ) -> np.ndarray:
-    """`receive_times_s` of many groups: the processes of group g are first[g] .. first[g+1]-1 of
+    """Compute `receive_times_s` of many groups: the processes of group g are first[g] .. first[g+1]-1 of
     `volume_bytes` (N, C). `bandwidth_bytes_per_s` (R, n, C), n at least the processes of the largest group;
-    returns (R, N)."""
+    returns (R, N).
+    """
     return np.array([compiled.staircase(first, volume_bytes, row) for row in bandwidth_bytes_per_s])
 
 
 def completion_fractions(receiver: np.ndarray, size_bytes: np.ndarray) -> np.ndarray:
-    """When each message is complete, as a fraction of its receiver's t_recv: equation (9) of Thune et al.
-    2023.
+    """Compute when each message is complete, as a fraction of its receiver's t_recv: equation (9) of Thune et
+    al. 2023.
 
-    The recursion in closed form: with the M messages of a receiver sorted by size, message j (from 0) is
-    complete at c_j*t_recv, c_j = (s_0 + ... + s_j + (M-1-j)*s_j)/V. It depends on the messages alone, not on
-    the machine.
+    The formula is the closed form of the recursion: with the M messages of a receiver sorted by size, message
+    j (from 0) is complete at c_j*t_recv, c_j = (s_0 + ... + s_j + (M-1-j)*s_j)/V. It depends on the messages
+    alone, not on the machine.
 
     Parameters
     ----------

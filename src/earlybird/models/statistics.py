@@ -10,7 +10,7 @@ MIN_FOR_WARMUP = 8
 
 
 def median_interval(times: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """Distribution-free confidence interval of the median from order statistics.
+    """Return the distribution-free confidence interval of the median from order statistics.
 
     With n values and the normal quantile z, the bounds are the order statistics (counted from 1)
     j = floor((n - z*sqrt(n))/2) and k = ceil(1 + (n + z*sqrt(n))/2), kept within 1..n: the normal
@@ -31,7 +31,7 @@ def median_interval(times: np.ndarray, confidence: float = 0.95) -> tuple[float,
 
 
 def median_coverage(n: int, confidence: float = 0.95) -> float:
-    """The probability that `median_interval` of n >= 1 independent values contains the median.
+    """Return the probability that `median_interval` of n >= 1 independent values contains the median.
 
     The number of values below the median is binomial with p = 1/2, and must lie in j..k-1: 1 - 2^(1-n) from
     the smallest to the largest value, 0.75 for n = 3, 0.94 for 5, 0.97 for 6.
@@ -47,7 +47,9 @@ def _bounds(n: int, confidence: float) -> tuple[int, int]:
 
 
 def relative_half_width(times: np.ndarray) -> float:
-    """Half the width of `median_interval`, relative to the median; inf below three values or around zero."""
+    """Return half the width of `median_interval`, relative to the median; inf below three values or around
+    zero.
+    """
     if len(times) < 3:
         return math.inf
     low, high = median_interval(times)
@@ -55,10 +57,10 @@ def relative_half_width(times: np.ndarray) -> float:
 
 
 def warmup_count(times: np.ndarray) -> int:
-    """How many leading entries are transient: the leading run above the Tukey fence of the second half.
+    """Count the leading entries that are transient: the leading run above the Tukey fence of the second half.
 
-    The fence is Q3 + 1.5*(Q3 - Q1) of times[n//2:], quartiles by linear interpolation. At most n//2; 0 for
-    n < 8, where quartiles of half the series are meaningless.
+    The fence is Q3 + 1.5*(Q3 - Q1) of times[n//2:], quartiles by linear interpolation. The count is at most
+    n//2, and 0 for n < 8, where quartiles of half the series are meaningless.
     """
     times = np.asarray(times, dtype=float)
     half = len(times) // 2
@@ -70,7 +72,8 @@ def warmup_count(times: np.ndarray) -> int:
 
 
 def student_t_half_width(times: np.ndarray, t_quantile: float) -> float:
-    """Half-width of the Student-t interval of the mean, relative to the mean; inf below two values.
+    """Return the half-width of the Student-t interval of the mean, relative to the mean; inf below two
+    values.
 
     `t_quantile` is the quantile for len(times) - 1 degrees of freedom (0.95 for a 90 % interval).
     """
@@ -81,13 +84,16 @@ def student_t_half_width(times: np.ndarray, t_quantile: float) -> float:
 
 
 def stop_median(times: np.ndarray, target: float) -> bool:
-    """Whether the median is known well enough: 10 steady entries or more, `relative_half_width` <= target."""
+    """Return whether the median is known well enough: 10 steady entries or more, `relative_half_width` <=
+    target.
+    """
     steady = times[warmup_count(times) :]
     return len(steady) >= MIN_STEADY and relative_half_width(steady) <= target
 
 
 def stop_paper(times: np.ndarray, t_quantile: float, target: float = 0.05) -> bool:
-    """The protocol of Gillis et al. 2023, section 4: half the Student-t interval at most 5 % of the mean.
+    """Return whether the stop rule of Gillis et al. 2023, section 4, holds: half the Student-t interval is at
+    most 5 % of the mean.
 
     `times` are the iterations after the protocol's one warm-up; a series that fails is measured again.
     """
@@ -97,7 +103,7 @@ def stop_paper(times: np.ndarray, t_quantile: float, target: float = 0.05) -> bo
 def median_ratio_interval(
     a: np.ndarray, b: np.ndarray, confidence: float = 0.95
 ) -> tuple[float, float, float]:
-    """Median of the pairwise ratios a[k]/b[k] of interleaved measurements, with its interval.
+    """Return the median of the pairwise ratios a[k]/b[k] of interleaved measurements, with its interval.
 
     Parameters
     ----------

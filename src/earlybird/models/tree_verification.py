@@ -32,13 +32,13 @@ class TreeVerification:
 
 
 def late_ranks(rank_times_s: np.ndarray, delayed: np.ndarray, delay_s: float) -> np.ndarray:
-    """(K, P) bool: [k, r] whether rank r finished late when `delayed[k]` began `delay_s` late, except that
-    rank itself.
+    """Return (K, P) bool: [k, r] whether rank r finished late when `delayed[k]` began `delay_s` late, except
+    that rank itself.
 
     Parameters
     ----------
-    rank_times_s : (K, P) when each rank was done, from a common start; late is half the delay or more, far
-        from the time of small messages and from a whole delay.
+    rank_times_s : (K, P) times at which each rank was done, from a common start; a rank is late by half the
+        delay or more, far from the time of small messages and from a whole delay.
     """
     late = np.asarray(rank_times_s) >= delay_s / 2
     late[np.arange(len(late)), delayed] = False
@@ -55,7 +55,7 @@ def judge_tree(
 
     Parameters
     ----------
-    late : (K, P) as of `late_ranks`; delayed : (K,) ranks.
+    late : (K, P) from `late_ranks`; delayed : (K,) ranks.
     tree : one of models/trees.py, None if the requested algorithm uses none of them.
     upward : whether data go to the root, as in a reduction, instead of from it.
     """
@@ -84,7 +84,7 @@ def _expected(tree: str, delayed: np.ndarray, num_ranks: int, root: int, upward:
 def _edges(
     late: np.ndarray, delayed: np.ndarray, root: int, upward: bool
 ) -> tuple[tuple[int, int], ...] | None:
-    """The edges of the tree in which exactly these ranks are late."""
+    """Return the edges of the tree in which exactly these ranks are late."""
     num_ranks = late.shape[1]
     if not np.array_equal(np.sort(delayed), np.arange(num_ranks)):
         return None
@@ -103,7 +103,7 @@ def _edges(
 
 
 def _is_tree(edges: list[tuple[int, int]], below: np.ndarray, root: int) -> bool:
-    """Whether these edges give the relation `below`."""
+    """Return whether these edges give the relation `below`."""
     parent = dict((child, parent) for parent, child in edges)
     reached = np.zeros_like(below)
     for rank in parent:

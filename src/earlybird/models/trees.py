@@ -6,12 +6,13 @@ TREES = ("linear", "chain", "binomial-doubling", "binomial-halving")
 
 
 def edges(tree: str, ranks: int, root: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Parent and child of every edge of a broadcast, in the order of its rounds; a reduction runs backwards.
+    """Return parent and child of every edge of a broadcast, in the order of its rounds; a reduction runs
+    backwards.
 
-    With v = (rank - root) mod P: `linear` sends from 0 to each in turn, `chain` from v to v + 1. Of the
-    binomial trees, `binomial-doubling` (Open MPI's broadcast: 0->1, then 0->2, 1->3) sends in round k from
-    every v < 2^k to v + 2^k; `binomial-halving` (MPICH's, and both reductions: 0->2, then 0->1, 2->3) halves
-    the distance each round: v receives from v less its lowest bit.
+    With v = (rank - root) mod P: `linear` sends from 0 to each in turn, `chain` from v to v + 1. There are
+    two binomial trees: `binomial-doubling` (Open MPI's broadcast: 0->1, then 0->2, 1->3) sends in round k
+    from every v < 2^k to v + 2^k; `binomial-halving` (MPICH's, and both reductions: 0->2, then 0->1, 2->3)
+    halves the distance each round: v receives from v less its lowest bit.
 
     Parameters
     ----------
@@ -27,13 +28,16 @@ def edges(tree: str, ranks: int, root: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 
 def edge_rounds(tree: str, ranks: int) -> np.ndarray:
-    """(P-1,) the round, from 0, in which each edge of `edges` is used by a broadcast of one segment."""
+    """Return (P-1,) the round, from 0, in which each edge of `edges` is used by a broadcast of one
+    segment.
+    """
     return _by_round(tree, ranks)[2]
 
 
 def reaches(tree: str, ranks: int, root: int = 0) -> np.ndarray:
-    """(P, P) bool: [a, b] is true if b is a or below it, and so late in a broadcast when a is late; for a
-    reduction use the transpose."""
+    """Return (P, P) bool: [a, b] is true if b is a or below it, and so late in a broadcast when a is late;
+    for a reduction use the transpose.
+    """
     below = np.eye(ranks, dtype=bool)
     parents, children = edges(tree, ranks, root)
     for parent, child in zip(parents[::-1], children[::-1], strict=True):
@@ -44,7 +48,8 @@ def reaches(tree: str, ranks: int, root: int = 0) -> np.ndarray:
 def critical_path(
     parent: np.ndarray, child: np.ndarray, level: np.ndarray, num_levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hops of the longest path from the root to a rank that is done last, sends of one rank in turn.
+    """Return the hops of the longest path from the root to a rank that is done last, sends of one rank in
+    turn.
 
     A rank that sends is busy for the whole hop, as in T = sum over rounds of (alpha + beta*m). One hop of a
     higher level outweighs any number of hops of lower levels.
@@ -52,7 +57,7 @@ def critical_path(
     Parameters
     ----------
     parent, child : (E,) edges in the order of `edges`.
-    level : (E,) index of the hop type of each, ascending from the quickest.
+    level : (E,) index of the hop type of each edge, ascending from the quickest.
 
     Returns
     -------
@@ -84,7 +89,7 @@ def critical_path(
 
 
 def _by_round(tree: str, ranks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Parent, child and round of every edge, of the root 0, sorted by round."""
+    """Return parent, child and round of every edge, of the root 0, sorted by round."""
     child = np.arange(1, ranks, dtype=np.int64)
     if tree == "linear":
         return np.zeros_like(child), child, child - 1

@@ -27,14 +27,13 @@ _BYTES_PER_CELL = 12
 def cell_graph(deck: Deck, path: Path, dims: Dims | None, refine: int = 1) -> csr_array:
     """Return the six-point neighbours between the active cells of a grid.
 
-    `deck` is what the file `path` says; `dims` = (NX, NY, NZ) may be omitted if it says that, too.
+    `deck` is the content of the file `path`; `dims` = (NX, NY, NZ) may be omitted if the file states it.
 
     Returns
     -------
     (n, n) symmetric adjacency, n the number of active cells, numbered with x fastest. With `refine` above 1
-    every cell is divided into refine x refine x refine cells.
-    Raises InputError with the line of what does not describe a mask of this grid, or for a `refine` below 1
-    or with more than MAX_REFINED_CELLS cells.
+    every cell is divided into refine x refine x refine cells. Raises InputError with the line that does not
+    describe a mask of this grid, or for a `refine` below 1 or with more than MAX_REFINED_CELLS cells.
     """
     dims = grid_of(deck, path, dims)
     check_refine(dims, refine)
@@ -129,8 +128,9 @@ def _set_values(active: np.ndarray, box: Box, actnum: Keyword, whole: Box) -> No
 
 
 def _operate(active: np.ndarray, change: Keyword, box: Box, whole: Box) -> None:
-    """Apply the records of EQUALS, ADD or MULTIPLY; a box that is omitted is that of the record before,
-    whatever array that changes."""
+    """Apply the records of EQUALS, ADD or MULTIPLY; an omitted box is that of the previous record, whatever
+    array that record changes.
+    """
     for record, where in zip(change.records, change.where, strict=True):
         box = _box(record[2:], box, whole, where)
         if (record[0] or "").upper() != "ACTNUM":
@@ -158,9 +158,9 @@ def _number(record: list[str | None], name: str, where: str) -> float:
 
 
 def _box(items: list[str | None], current: Box, whole: Box, where: str) -> Box:
-    """Return the box of six items; what is omitted must be the same for all simulators.
+    """Return the box of six items; omitted items must be the same for all simulators.
 
-    Eclipse takes the limits of the box before, OPM Flow those of the whole grid unless all are omitted.
+    Eclipse takes the limits of the previous box, OPM Flow those of the whole grid unless all are omitted.
     """
     if all(item is None for item in items):
         return current

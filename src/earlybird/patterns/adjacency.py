@@ -26,7 +26,9 @@ def adjacency_from_edges(first: np.ndarray, second: np.ndarray, num_cells: int) 
 
 
 def largest_component(graph: csr_array) -> csr_array:
-    """The cells of the largest connected component, in their old order; the first of equally large ones."""
+    """Return the cells of the largest connected component, in their old order; the first of equally large
+    ones.
+    """
     component = csgraph.connected_components(graph, directed=False)[1]
     inside = np.flatnonzero(component == np.argmax(np.bincount(component)))
     return graph[inside][:, inside]

@@ -11,7 +11,7 @@ from earlybird.patterns.checks import require_range
 
 @dataclass(frozen=True)
 class Stages:
-    """Three exchanges, one after the other, that move what one exchange moves.
+    """Three exchanges, one after the other, that together move the data of one exchange.
 
     Attributes
     ----------
@@ -29,11 +29,12 @@ class Stages:
 
 
 def aggregated(pattern: Pattern, layout: Layout, leaders_per_node: int = 1) -> Stages:
-    """The exchange of `pattern` through leaders: three-step node-aware communication (Bienz et al. 2019).
+    """Return the exchange of `pattern` through leaders: three-step node-aware communication (Bienz et al.
+    2019).
 
     The first `leaders_per_node` ranks of a node are its leaders, at most all of them; other nodes are
     assigned to them in turn, each pair of nodes to one leader at either end. A leader that is the sender or
-    the receiver itself needs no message. Sizes are sums: what it costs to pack is not included.
+    the receiver itself needs no message. Sizes are sums: the cost of packing is not included.
     """
     require_range(leaders_per_node, "the number of leaders per node", 1)
     pattern.check_ranks(layout.num_ranks)
@@ -44,7 +45,7 @@ def aggregated(pattern: Pattern, layout: Layout, leaders_per_node: int = 1) -> S
     count = np.minimum(np.bincount(node, minlength=num_nodes), leaders_per_node)
 
     def leader(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """The rank of node `own` that speaks with node `other`."""
+        """Return the rank of node `own` that communicates with node `other`."""
         return order[first[own] + (other - (other > own)) % count[own]]
 
     src, dst, size = pattern.src, pattern.dst, pattern.bytes
@@ -66,7 +67,7 @@ def aggregated(pattern: Pattern, layout: Layout, leaders_per_node: int = 1) -> S
 def _summed(
     src: np.ndarray, dst: np.ndarray, size: np.ndarray, of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One message for each (src, dst, of), without those from a rank to itself."""
+    """Return one message for each (src, dst, of), without those from a rank to itself."""
     here = src != dst
     keys, group = np.unique(np.column_stack([src[here], dst[here], of[here]]), axis=0, return_inverse=True)
     total = np.zeros(len(keys), dtype=np.int64)

@@ -19,7 +19,7 @@ def require_ranks(num_ranks: int, what: str = "the number of ranks") -> None:
 
 
 def require_other_rank(num_ranks: int) -> None:
-    """Refuse one rank, of an exchange with messages."""
+    """Refuse a single rank for an exchange with messages."""
     if num_ranks == 1:
         raise InputError("one rank has no other rank to send to; give 2 ranks or more")
 
@@ -27,7 +27,7 @@ def require_other_rank(num_ranks: int) -> None:
 def require_messages(num_messages: int, available_bytes: int | None = None, instead: str = "") -> None:
     """Refuse more messages than fit the memory of an ordinary machine, or that of this one if it is known.
 
-    `instead` is what to change where the number of messages is not given itself.
+    `instead` names the argument to change where the number of messages is not an argument.
     """
     require_memory(
         num_messages, "messages", BYTES_PER_MESSAGE, available_bytes, "the pattern", most=MAX_MESSAGES,

@@ -18,7 +18,7 @@ def adjacency_of(
 ) -> "tuple[csr_array, str]":
     """Return the adjacency of the mesh that the options name, and a remark on it, "" without one.
 
-    Raises InputError for options that are not of such a mesh.
+    Raises InputError for options that do not apply to such a mesh.
     """
     for option, value, what in (("--refine", refine, "divides the cells"), ("--dims", dims, "is the grid")):
         if value is not None and mesh is None:

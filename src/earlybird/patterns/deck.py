@@ -53,7 +53,7 @@ _MAX_ITEMS = 40
 
 @dataclass(frozen=True)
 class Keyword:
-    """One keyword with its data; `where` names the file and the line of each record."""
+    """A keyword with its data; `where` names the file and the line of each record."""
 
     name: str
     where: list[str]
@@ -66,7 +66,7 @@ class Keyword:
 
 @dataclass(frozen=True)
 class Deck:
-    """What a deck says of its grid."""
+    """The facts that a deck states about its grid."""
 
     # NX, NY, NZ and where that stands; None unless the deck has SPECGRID or DIMENS.
     dims: tuple[int, int, int] | None
@@ -78,10 +78,11 @@ class Deck:
 
 
 def read_deck(text: str, path: Path) -> Deck:
-    """Return what the deck `text` of the file `path` says of its grid.
+    """Return the facts that the deck `text` of the file `path` states about its grid.
 
     Data of other keywords is skipped. Raises InputError naming the keyword and the line if one may change
-    ACTNUM or the grid in a way that is not applied here, or if what includes or ends a record is unclear.
+    ACTNUM or the grid in a way that is not applied here, or if an inclusion or the end of a record is
+    unclear.
     """
     reader = _Reader(text, path)
     dims: tuple[int, int, int] | None = None
@@ -124,7 +125,7 @@ def format_dims(dims: tuple[int, ...]) -> str:
 
 
 class _Reader:
-    """The lines of a deck and of what it includes, taken apart."""
+    """A reader of the lines of a deck and of the files that it includes, which separates their items."""
 
     def __init__(self, text: str, path: Path):
         self.path = path
@@ -163,7 +164,7 @@ class _Reader:
                 in_record = "/" not in items and (not is_new or name in _REPORTS)
 
     def _lines(self) -> Iterator[list[str]]:
-        """Yield the items of each line up to the first `/`; of nothing but a comment, nothing."""
+        """Yield the items of each line up to the first `/`; lines with only a comment are skipped."""
         while self.files:
             path, lines = self.files[-1]
             number, line = next(lines, (0, ""))
@@ -235,7 +236,9 @@ class _Reader:
             )
 
     def _records(self, name: str, rest: list[str]) -> Iterator[list[str]]:
-        """Yield the items up to each `/`, across lines; at the end of the deck, what is there of ACTNUM."""
+        """Yield the items up to each `/`, across lines; at the end of the deck, the items of an unfinished
+        ACTNUM.
+        """
         record: list[str] = []
         items = rest
         lines = self._lines()

@@ -10,7 +10,8 @@ from earlybird.patterns.checks import require_messages, require_range, require_t
 def ghost_exchange(
     graph: csr_array, part: np.ndarray, *, halo_width: int = 1, bytes_per_cell: int = 8
 ) -> Pattern:
-    """Part p sends to part q every cell of p within `halo_width` layers of q's cells, all in one message.
+    """Return the exchange in which part p sends to part q every cell of p within `halo_width` layers of q's
+    cells, all in one message.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def ghost_exchange(
 
 
 def _cells_within(graph: csr_array, part: np.ndarray, halo_width: int) -> tuple[np.ndarray, np.ndarray]:
-    """All (cell, part) such that the cell lies within `halo_width` layers of that part, or in it."""
+    """Return all (cell, part) such that the cell lies within `halo_width` layers of that part, or in it."""
     num_cells = graph.shape[0]
     num_parts = int(part.max(initial=-1)) + 1
     ones = np.ones(num_cells, dtype=np.int32)

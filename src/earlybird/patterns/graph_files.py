@@ -19,7 +19,7 @@ _FIRST_CHARACTER = re.compile(r"^(?!%)[^\S\n]*(\S)", re.MULTILINE)
 
 
 def parse_graph(text: str, path: Path) -> csr_array:
-    """The adjacency in the `text` of `path`: Matrix Market if its first line says so, METIS otherwise.
+    """Return the adjacency in the `text` of `path`: Matrix Market if its first line says so, METIS otherwise.
 
     Weights and values are ignored. A Matrix Market file may be of any field and
     symmetry; it must be square, an entry in either direction makes two cells neighbours. Raises InputError.
@@ -30,8 +30,9 @@ def parse_graph(text: str, path: Path) -> csr_array:
 
 
 def begins_as_graph(text: str) -> bool:
-    """Whether the first line that is no METIS comment begins with a number, or only comments are there, such
-    as that of Matrix Market."""
+    """Return whether the first line that is not a METIS comment begins with a number, or all lines are
+    comments, such as that of Matrix Market.
+    """
     first = _FIRST_CHARACTER.search(text)
     return first is None or first[1] in "0123456789"
 
@@ -95,7 +96,7 @@ def _parse_metis(text: str, path: Path) -> csr_array:
 def _require_edges_at_both_vertices(
     first: np.ndarray, second: np.ndarray, num_cells: int, path: Path
 ) -> None:
-    """InputError unless vertex `first[k]` lists `second[k]` once and is listed by it, for every k."""
+    """Raise InputError unless vertex `first[k]` lists `second[k]` once and is listed by it, for every k."""
     listed = np.sort(first * num_cells + second)
     repeated = np.flatnonzero(listed[1:] == listed[:-1])
     if repeated.size:
@@ -113,7 +114,7 @@ def _require_edges_at_both_vertices(
 
 
 def _metis_columns(header: list[int], line_number: int, path: Path) -> tuple[int, int]:
-    """How many numbers come before a vertex's neighbours, and how many make up one neighbour."""
+    """Return how many numbers come before a vertex's neighbours, and how many make up one neighbour."""
     fmt = f"{header[2]:03d}" if len(header) > 2 else "000"
     if len(fmt) != 3 or set(fmt) - set("01"):
         raise InputError(
@@ -135,7 +136,7 @@ def _integers(line: str, line_number: int, path: Path) -> list[int]:
 
 
 def _require_cells(num_cells: int, num_entries: int, path: Path) -> None:
-    """Raise InputError for more cells than are supported, or of which most have none of the entries."""
+    """Raise InputError for more cells than are supported, or if most cells have no entry."""
     if not 1 <= num_cells <= MAX_CELLS:
         raise InputError(f"the graph {path} has {num_cells} cells; give one with 1 to {MAX_CELLS}")
     if num_cells > _MAX_CELLS_PER_ENTRY * num_entries + _FEW_CELLS:

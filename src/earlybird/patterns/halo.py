@@ -24,7 +24,7 @@ def halo_exchange(
     rank_order: str = X_FASTEST,
     available_bytes: int | None = None,
 ) -> Pattern:
-    """Every rank sends each neighbour the layers of cells that face it.
+    """Return the exchange in which every rank sends each neighbour the layers of cells that face it.
 
     Rank x + PX*(y + PY*z) is at (x, y, z), or rank z + PZ*(y + PY*x), see `rank_order`. A message in
     direction (dx, dy, dz) holds, along each axis, `halo_width` cells where the direction is not 0 and the
@@ -36,10 +36,10 @@ def halo_exchange(
     cells : (NX, NY, NZ) cells of each rank.
     halo_width : 1 up to the thinnest side of the box across which something is sent.
     neighbours : 6 (faces) or 26 (faces, edges and corners).
-    periodic : whether opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
+    periodic : true if opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
         two neighbours that meet on both sides exchange one message per side.
     rank_order : X_FASTEST, or Z_FASTEST as MPI_Cart_create numbers the ranks of dims = (PX, PY, PZ).
-    available_bytes : of memory; messages that take more are refused.
+    available_bytes : available memory; messages that take more are refused.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def _strides(grid: tuple[int, int, int], rank_order: str) -> np.ndarray:
 
 
 def _num_messages(step, grid, periodic: bool) -> int:
-    """In one direction."""
+    """Return the number of messages in one direction."""
     if periodic:
         is_to_itself = all(moved % side == 0 for moved, side in zip(step, grid, strict=True))
         return 0 if is_to_itself else math.prod(grid)
@@ -101,7 +101,7 @@ def _num_messages(step, grid, periodic: bool) -> int:
 def _messages_towards(
     step, place: np.ndarray, grid, strides, periodic: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sender and receiver of every message in one direction."""
+    """Return the sender and receiver of every message in one direction."""
     there = place + np.array(step)
     if periodic:
         there %= np.array(grid)

@@ -31,7 +31,7 @@ MAX_ATTEMPTS = 100  # large meshes need two or three; among small ones a shift o
 
 
 def tetrahedral_mesh(num_cells: int, seed: int = 1, *, available_bytes: int | None = None) -> csr_array:
-    """Face neighbours of an unstructured tetrahedral mesh with `num_cells` cells, to within 10 %.
+    """Return the face neighbours of an unstructured tetrahedral mesh with `num_cells` cells, to within 10 %.
 
     A jittered lattice, graded towards one side of the body, is triangulated (Delaunay); tetrahedra outside
     the body and slivers are discarded, and the largest connected component is kept. The lattice spacing is
@@ -40,8 +40,8 @@ def tetrahedral_mesh(num_cells: int, seed: int = 1, *, available_bytes: int | No
     Parameters
     ----------
     num_cells : 200 or more. 200,000 take a few seconds.
-    seed : of the jitter and of the body's bumps; the same seed and size give the same mesh.
-    available_bytes : of memory; a mesh that takes more is refused.
+    seed : seed of the jitter and of the body's bumps; the same seed and size give the same mesh.
+    available_bytes : available memory; a mesh that takes more is refused.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def _grade(points: np.ndarray) -> np.ndarray:
 
 
 def _inside(points: np.ndarray, seed: int) -> np.ndarray:
-    """Which (n, 3) points lie in the bent, pierced, bumpy tube."""
+    """Return which (n, 3) points lie in the bent, pierced, bumpy tube."""
     x, y, z = points.T
     angle = np.mod(np.arctan2(y, x), 2 * np.pi)
     # Past either end of the arc the nearer end counts, which rounds the ends off.
@@ -120,13 +120,13 @@ def _bumps(points: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _body_volume(seed: int) -> float:
-    """By Monte Carlo; a first guess, the number of cells corrects it."""
+    """Estimate the volume of the body by Monte Carlo; the number of cells corrects this first guess."""
     points = np.random.default_rng(0).uniform(-BOX, BOX, (20_000, 3))
     return (2 * BOX) ** 3 * float(_inside(points, seed).mean())
 
 
 def _quality(corners: np.ndarray) -> np.ndarray:
-    """Shape of (n, 4, 3) tetrahedra: 1 regular, 0 flat."""
+    """Return the shape of (n, 4, 3) tetrahedra: 1 regular, 0 flat."""
     edges = corners[:, [1, 2, 3, 2, 3, 3]] - corners[:, [0, 0, 0, 1, 1, 2]]
     longest = np.sqrt((edges**2).sum(axis=2).max(axis=1))
     volume = np.abs(np.linalg.det(edges[:, :3])) / 6

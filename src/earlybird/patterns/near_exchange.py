@@ -28,7 +28,8 @@ def near_exchange(
     seed: int = 1,
     available_bytes: int | None = None,
 ) -> Pattern:
-    """Every rank sends a message to each rank within a distance, so each receives as many as it sends.
+    """Return an exchange in which every rank sends a message to each rank within a distance, so each receives
+    as many as it sends.
 
     Ranks are random points of a cube, denser towards one corner, so that some have up to about `unevenness`
     times as many neighbours as the mean. They are numbered along a space-filling (Morton) curve, so that
@@ -38,7 +39,7 @@ def near_exchange(
     ----------
     messages_per_rank : mean over ranks; the distance is chosen for it.
     unevenness : 1 for the same density everywhere.
-    available_bytes : of memory; messages that take more are refused.
+    available_bytes : available memory; messages that take more are refused.
 
     Raises
     ------
@@ -75,8 +76,10 @@ def near_exchange(
 
 
 def _graded(uniform: np.ndarray, unevenness: float) -> np.ndarray:
-    """Points of a density that grows exponentially along each axis, so that the largest is about `unevenness`
-    times the mean that a point sees: on each axis 2 a/(a + 1) times, for a the ratio of its ends."""
+    """Return points of a density that grows exponentially along each axis, so that the largest is about
+    `unevenness` times the mean that a point sees: on each axis 2 a/(a + 1) times, for a the ratio of its
+    ends.
+    """
     per_axis = unevenness ** (1 / 3)
     ratio = per_axis / (2 - per_axis)
     if ratio <= 1 + 1e-9:
@@ -85,7 +88,7 @@ def _graded(uniform: np.ndarray, unevenness: float) -> np.ndarray:
 
 
 def _morton_order(points: np.ndarray, bits: int = 10) -> np.ndarray:
-    """The points along a Z-order curve."""
+    """Return the points along a Z-order curve."""
     cells = np.minimum((points * (1 << bits)).astype(np.int64), (1 << bits) - 1)
     code = np.zeros(len(points), dtype=np.int64)
     for bit in range(bits):
@@ -95,7 +98,7 @@ def _morton_order(points: np.ndarray, bits: int = 10) -> np.ndarray:
 
 
 def _nearest_pairs(tree, points: np.ndarray, wanted: int) -> np.ndarray:
-    """(wanted, 2): the pairs of points with the smallest distances."""
+    """Return (wanted, 2) the pairs of points with the smallest distances."""
     radius = (wanted / max(len(points), 2) ** 2) ** (1 / 3)
     while int(tree.count_neighbors(tree, radius)) < 2 * wanted + len(points):
         radius *= 1.1

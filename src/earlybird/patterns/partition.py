@@ -28,11 +28,12 @@ def partition_cells(
     imbalance: float | None = None,
     least_volume: bool = False,
 ) -> np.ndarray:
-    """Part of each cell, (n,) int64 in 0..num_parts-1; no part is empty.
+    """Return the part of each cell, (n,) int64 in 0..num_parts-1; no part is empty.
 
-    `recursive` bisection or k-way, by default what suits `num_parts`; `imbalance` by which the largest part
-    may exceed the mean, by default METIS's; `least_volume` minimizes the cells to send instead of the edges
-    that are cut, only k-way. If one method leaves a part empty, the other is tried.
+    `recursive` selects bisection or k-way partitioning, by default as suits `num_parts`; `imbalance` is the
+    share by which the largest part may exceed the mean, by default METIS's; `least_volume` minimizes the
+    cells to send instead of the edges that are cut, only k-way. If one method leaves a part empty, the other
+    is tried.
 
     The same graph, number of parts and seed give the same partition with the same METIS. Raises InputError
     for fewer cells than parts, and where METIS leaves a part without cells.
@@ -60,18 +61,19 @@ def partition_cells(
 
 
 def has_hypergraphs() -> bool:
-    """Whether the optional package mtkahypar is there."""
+    """Return whether the optional package mtkahypar is installed."""
     return importlib.util.find_spec("mtkahypar") is not None
 
 
 def partition_neighbourhoods(
     graph: csr_array, num_parts: int, seed: int = 1, *, imbalance: float = 0.03
 ) -> np.ndarray:
-    """As `partition_cells`, for the fewest cells to send: a net of the hypergraph is a cell with its
-    neighbours, and one that lies in n parts is sent to n - 1 (objective KM1 of Mt-KaHyPar).
+    """Return the part of each cell as `partition_cells` does, for the fewest cells to send: a net of the
+    hypergraph is a cell with its neighbours, and one that lies in n parts is sent to n - 1 (objective KM1 of
+    Mt-KaHyPar).
 
-    Needs the package mtkahypar, whose partitions may differ from call to call. Raises InputError without it,
-    and for a part without cells.
+    It needs the package mtkahypar, whose partitions may differ from call to call. Raises InputError if the
+    package is missing, and for a part without cells.
     """
     if not has_hypergraphs():
         raise InputError("partitions of hypergraphs need the package mtkahypar; pip install mtkahypar")
@@ -102,7 +104,7 @@ def _hypergraph_library() -> Any:
 
 
 def edge_cut(graph: csr_array, part: np.ndarray) -> int:
-    """How many pairs of neighbours lie in different parts."""
+    """Return the number of pairs of neighbours that lie in different parts."""
     row_part = np.repeat(part, np.diff(graph.indptr))
     return int(np.count_nonzero(row_part != part[graph.indices])) // 2
 

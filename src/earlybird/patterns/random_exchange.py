@@ -25,7 +25,8 @@ def random_exchange(
     seed: int = 1,
     available_bytes: int | None = None,
 ) -> Pattern:
-    """`num_messages` messages, each from a random rank to another random rank, the same for the same seed.
+    """Return `num_messages` messages, each from a random rank to another random rank, the same for the same
+    seed.
 
     Sizes are whole bytes in min_size_bytes..max_size_bytes, both included: `uniform`, or `log-uniform`, where
     each doubling of the size is equally likely (min_size_bytes is then 1 or more). Messages that take

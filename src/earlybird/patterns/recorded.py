@@ -20,8 +20,9 @@ class RecordedExchange:
 
     Attributes
     ----------
-    left_out : messages from ranks to themselves, which a pattern does not have.
-    num_unequal : pairs of ranks whose messages have mean sizes, as they differ between epochs.
+    left_out : number of messages from ranks to themselves, which a pattern does not have.
+    num_unequal : number of pairs of ranks whose messages have mean sizes, because the sizes differ between
+        epochs.
     """
 
     pattern: Pattern
@@ -30,7 +31,7 @@ class RecordedExchange:
 
 
 def heaviest_phase(recording: Recording, *, one_sided: bool = False) -> Phase:
-    """The phase with most bytes of messages; raises InputError if none has a message."""
+    """Return the phase with most bytes of messages; raise InputError if none has a message."""
     phases = find_phases(recording)
     sums = [int(phase.sent(recording, one_sided=one_sided).bytes.sum()) for phase in phases]
     if not phases or max(sums) == 0:
@@ -41,7 +42,7 @@ def heaviest_phase(recording: Recording, *, one_sided: bool = False) -> Phase:
 
 
 def phase_of(recording: Recording, number: int) -> Phase:
-    """A phase by its number; raises InputError if there is none."""
+    """Return a phase by its number; raise InputError if there is none."""
     phases = find_phases(recording)
     if not 1 <= number <= len(phases):
         raise InputError(
@@ -51,7 +52,9 @@ def phase_of(recording: Recording, number: int) -> Phase:
 
 
 def check_messages(recording: Recording, phase: Phase, *, one_sided: bool = False) -> None:
-    """Raise InputError for a phase in which no rank sends to another one, with those in which one does."""
+    """Raise InputError for a phase in which no rank sends to another one, with the phases in which one
+    does.
+    """
 
     def sends(one: Phase, one_sided: bool) -> bool:
         sent = one.sent(recording, one_sided=one_sided)
@@ -74,15 +77,16 @@ def check_messages(recording: Recording, phase: Phase, *, one_sided: bool = Fals
 def exchange_of_all(
     recording: Recording, *, combined: bool = False, one_sided: bool = False
 ) -> RecordedExchange:
-    """All messages of the run as one exchange; counts and bytes of every pair are exact."""
+    """Return all messages of the run as one exchange; counts and bytes of every pair are exact."""
     totals = recording.sent().joined(recording.one_sided()) if one_sided else recording.sent()
     return RecordedExchange(*exchange_of(totals, combined=combined))
 
 
 def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern, int]:
-    """The messages of `totals` as one exchange, and the number of messages from ranks to themselves left out.
+    """Return the messages of `totals` as one exchange, and the number of messages from ranks to themselves
+    left out.
 
-    Counts and bytes of every pair are exact. Sums keep no single sizes: the messages of a pair in one
+    Counts and bytes of every pair are exact. Sums do not keep single sizes: the messages of a pair in one
     size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
     Raises InputError for more than MAX_MESSAGES messages.
     """

@@ -26,16 +26,18 @@ from earlybird.patterns.recorded import RecordedExchange, exchange_of
 class RecordedExchanges:
     """The distinct exchanges of a phase, the most frequent one first.
 
-    Each is of a real epoch: of epoch j of every rank. Only where all epochs of a rank are alike, it need not
-    have as many as the others.
+    Each exchange is that of a real epoch: epoch j of every rank. A rank may have another number of epochs
+    only if all its epochs are alike.
 
     Attributes
     ----------
-    epochs : of the ranks whose epochs differ, else the median over ranks.
-    sampled : int64 (S,), indices from 0 of the epochs that were kept; that of the first one if all are alike.
-    counts : int64 (K,), how many of these had each exchange.
-    num_unequal : pairs of ranks whose messages have mean sizes, as only their sum over all epochs is known.
-    least_epochs, most_epochs : of a rank that sends.
+    epochs : number of epochs of the ranks whose epochs differ, else the median over ranks.
+    sampled : int64 (S,), indices from 0 of the epochs that were kept; the index of the first one if all are
+        alike.
+    counts : int64 (K,), number of the kept epochs that had each exchange.
+    num_unequal : number of pairs of ranks whose messages have mean sizes, because only the sum over all
+        epochs is known.
+    least_epochs, most_epochs : smallest and largest number of epochs of a rank that sends.
     """
 
     def __init__(
@@ -64,18 +66,20 @@ class RecordedExchanges:
         return len(self.counts)
 
     def exchange(self, number: int) -> RecordedExchange:
-        """The exchange of this number, from 0. Raises InputError for too many messages."""
+        """Return the exchange of this number, from 0. Raises InputError for too many messages."""
         pattern, left_out = exchange_of(
             self._totals_of(int(self._first[number])), combined=self._combined
         )  # fmt: skip
         return RecordedExchange(pattern, left_out, self.num_unequal)
 
     def epoch_of(self, number: int) -> int:
-        """The index of the first epoch that was kept with this exchange."""
+        """Return the index of the first epoch that was kept with this exchange."""
         return int(self.sampled[self._first[number]])
 
     def number_of(self, epoch: int) -> int:
-        """The number of the exchange of the epoch with this index. Raises InputError if that was not kept."""
+        """Return the number of the exchange of the epoch with this index. Raises InputError if that epoch was
+        not kept.
+        """
         if not 0 <= epoch < self.epochs:
             raise InputError(f"there are epochs 1 to {self.epochs}, given is {epoch + 1}; give one of them")
         if len(self) == 1:
@@ -92,8 +96,9 @@ class RecordedExchanges:
         return int(self._number[place])
 
     def drawn(self, most: int) -> list[tuple[int, float]]:
-        """Numbers of exchanges and their shares of the epochs: of more than `most` exchanges those of so many
-        epochs, drawn at random, the same ones in each call."""
+        """Return the numbers of exchanges and their shares of the epochs; if there are more than `most`
+        exchanges, those of `most` epochs, drawn at random but equal in each call.
+        """
         numbers, counts = np.arange(len(self)), self.counts
         if len(self) > most:
             chosen = np.random.default_rng(0).choice(len(self.sampled), most, replace=False)
@@ -107,10 +112,10 @@ class _Series:
 
     Attributes
     ----------
-    epochs : of the rank.
+    epochs : number of epochs of the rank.
     sampled, variant : (S,) indices of epochs, and the places of their messages in `contents`.
     contents : int64 arrays (M, 4) of sender, receiver, messages and their bytes; one if all epochs are alike.
-    num_unequal : pairs with mean sizes.
+    num_unequal : number of pairs with mean sizes.
     """
 
     epochs: int
@@ -124,13 +129,13 @@ class _Series:
         return len(self.contents) == 1
 
     def at(self, epoch: int) -> np.ndarray:
-        """The messages of an epoch that is in `sampled`, or of any where all are alike."""
+        """Return the messages of an epoch that is in `sampled`, or of any epoch if all are alike."""
         if self.is_alike:
             return self.contents[0]
         return self.contents[self.variant[np.searchsorted(self.sampled, epoch)]]
 
     def restricted(self, is_kept: Callable[[np.ndarray], np.ndarray], combined: bool) -> "_Series":
-        """The same epochs with some of the messages."""
+        """Return the series of the same epochs with only the messages that `is_kept` selects."""
         contents = [rows[is_kept(rows)] for rows in self.contents]
         return _series(self.epochs, self.sampled, self.variant, contents, combined)
 
@@ -138,9 +143,10 @@ class _Series:
 def exchange_of_phase(
     recording: Recording, phase: Phase, *, combined: bool = False, one_sided: bool = False
 ) -> RecordedExchange:
-    """The exchange of a phase whose epochs are alike. Raises InputError if they differ or are not known.
+    """Return the exchange of a phase whose epochs are alike. Raises InputError if they differ or are not
+    known.
 
-    `combined`, `one_sided`: as in `exchanges_of_phase`.
+    `combined` and `one_sided` are those of `exchanges_of_phase`.
     """
     made = exchanges_of_phase(recording, phase, combined=combined, one_sided=one_sided)
     if len(made) > 1:
@@ -153,11 +159,13 @@ def exchange_of_phase(
 def exchanges_of_phase(
     recording: Recording, phase: Phase, *, combined: bool = False, one_sided: bool = False
 ) -> RecordedExchanges:
-    """The distinct exchanges of a phase: what all ranks sent in their epoch j, for each j that was kept.
+    """Return the distinct exchanges of a phase: the messages of all ranks in their epoch j, for each j that
+    was kept.
 
     Messages of ranks whose epochs cannot be compared with those of the others, or that left no file, are
-    those that the others received. `combined`: one message for each pair. `one_sided`: with what MPI_Put,
-    MPI_Get and the like moved, each call as a message. Raises InputError if single epochs are not known.
+    those that the others received. `combined` gives one message for each pair. `one_sided` includes the data
+    that MPI_Put, MPI_Get and similar calls moved, each call as a message. Raises InputError if single epochs
+    are not known.
     """
     moved = (SENT, PUT, GOT) if one_sided else (SENT,)
     ranks = {rank: one for rank, one in recording.ranks.items() if rank in phase.of_ranks}
@@ -201,14 +209,14 @@ def exchanges_of_phase(
 
 
 def _distinct_columns(rows: Sequence[np.ndarray], num: int) -> np.ndarray:
-    """(num,): for each column of `rows` the number of its content."""
+    """Return (num,) the number of the content of each column of `rows`."""
     if not rows:
         return np.zeros(num, np.int64)
     return np.unique(np.stack(rows), axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def _common_epochs(series: Collection[_Series | None]) -> int:
-    """The number of epochs that most ranks have whose epochs differ; 0 if there are none."""
+    """Return the most frequent number of epochs among the ranks whose epochs differ; 0 if there are none."""
     counts = Counter(one.epochs for one in series if one is not None and not one.is_alike)
     return max(counts, key=lambda epochs: (counts[epochs], epochs), default=0)
 
@@ -218,7 +226,7 @@ def _is_comparable(series: _Series | None, epochs: int) -> bool:
 
 
 def _of_rank(one: RankRecording, phase: Phase, roles: Sequence[int], combined: bool) -> _Series | None:
-    """The messages of `roles` of a rank in its epochs; None if they differ and it is not known how."""
+    """Return the messages of `roles` of a rank in its epochs; None if they differ in an unknown way."""
     numbers = phase.of_ranks[one.rank]
     epochs = phase.epochs_of.get(one.rank, phase.epochs)
     rows = one.entries_of(numbers)
@@ -245,14 +253,14 @@ def _of_rank(one: RankRecording, phase: Phase, roles: Sequence[int], combined: b
 
 
 def _are_in_step(one: RankRecording, numbers: Sequence[int], samples: Sequence[EpochSamples]) -> bool:
-    """Whether threads that call at once went through the same phase equally often."""
+    """Return whether threads that call concurrently passed through the same phase equally often."""
     is_concurrent = one.thread_level == CONCURRENT
     are_alike = all(np.array_equal(part.epochs, samples[0].epochs) for part in samples)
     return len(numbers) == 1 and is_concurrent and are_alike
 
 
 def _of_variants(rank: int, variants: Sequence[np.ndarray], roles: Sequence[int]) -> list[np.ndarray]:
-    """The messages of `roles` in each variant."""
+    """Return the messages of `roles` in each variant."""
     number = np.repeat(np.arange(len(variants)), [len(rows) for rows in variants])
     rows = np.concatenate(variants)
     is_kept = np.isin(rows["role"], roles) & (rows["peer"] >= 0) & (rows["messages"] > 0)
@@ -261,7 +269,7 @@ def _of_variants(rank: int, variants: Sequence[np.ndarray], roles: Sequence[int]
 
 
 def _columns(rank: int, rows: np.ndarray) -> np.ndarray:
-    """Sender, receiver, messages and bytes of entries of a rank."""
+    """Return the sender, receiver, messages and bytes of entries of a rank."""
     is_from_peer = np.isin(rows["role"], (RECEIVED, GOT))
     own, peer = np.full(len(rows), rank), rows["peer"].astype(np.int64)
     return np.column_stack([
@@ -278,7 +286,7 @@ def _series(
     combined: bool,
     num_unequal: int = 0,
 ) -> _Series:
-    """A series with each of its distinct contents once."""
+    """Return a series with each of its distinct contents once."""
     numbers: dict[bytes, int] = {}
     distinct, number_of = [], []
     for rows in _in_order(contents, combined):
@@ -291,13 +299,13 @@ def _series(
 
 
 def _alike(epochs: int, contents: Sequence[np.ndarray], combined: bool, num_unequal: int = 0) -> _Series:
-    """The series of epochs with the same contents: if these differ, it `is_alike` no more."""
+    """Return the series of epochs with the same contents; if the contents differ, its `is_alike` is false."""
     first = np.zeros(1, np.int64)
     return _series(epochs, first, first, contents, combined, num_unequal)
 
 
 def _in_order(contents: Sequence[np.ndarray], combined: bool) -> list[np.ndarray]:
-    """The same messages with one row for each pair and size, or for each pair if `combined`, in order."""
+    """Return the messages with one row for each pair and size, or for each pair if `combined`, in order."""
     number = np.repeat(np.arange(len(contents)), [len(rows) for rows in contents])
     rows = np.concatenate([np.empty((0, 4), np.int64), *contents])
     size = np.where(rows[:, 3] % rows[:, 2], -1 - np.arange(len(rows)), rows[:, 3] // rows[:, 2])
@@ -316,10 +324,10 @@ def _in_order(contents: Sequence[np.ndarray], combined: bool) -> list[np.ndarray
 
 
 def _of_means(rank: int, rows: np.ndarray, epochs: int, combined: bool) -> _Series | None:
-    """What every epoch sends if all send as much to the same rank; None if that need not be so.
+    """Return what every epoch sends if all send as much to the same rank; None if this is not certain.
 
-    Of several peers each may be that of other epochs, also where the number of epochs divides the messages of
-    all. Of the messages of a pair whose sizes differ between epochs, the mean size is taken.
+    Each of several peers may belong to different epochs, even if the number of epochs divides the messages of
+    all. For messages of a pair whose sizes differ between epochs, the mean size is used.
     """
     epochs = max(epochs, 1)
     peers = np.unique(rows[["role", "peer"]])["role"]
@@ -354,7 +362,9 @@ def _are_received(
     received: Mapping[int, _Series],
     one_sided: bool,
 ) -> bool:
-    """Whether the phase's receives of the ranks in `received` are all that `unknown` send in it."""
+    """Return whether the receives of the ranks in `received` in the phase are all that `unknown` send in
+    it.
+    """
     sent, taken = recording.sent(phase.of_ranks).by_pair(), recording.received(phase.of_ranks).by_pair()
     if one_sided:
         moved = recording.one_sided(phase.of_ranks)
@@ -425,7 +435,9 @@ def _pair_rows(totals: PairTotals) -> Iterable[tuple[int, int, int]]:
 
 
 def _messages(series: Mapping[int, _Series], epoch: int, pairs: np.ndarray, size: int) -> np.ndarray:
-    """(P,): how many messages each of `pairs`, as numbers src * size + dst in order, has in an epoch."""
+    """Return (P,) the number of messages of each of `pairs`, as numbers src * size + dst in order, in an
+    epoch.
+    """
     rows = np.concatenate([np.empty((0, 4), np.int64), *(one.at(epoch) for one in series.values())])
     pair = rows[:, 0] * size + rows[:, 1]
     is_wanted = np.isin(pair, pairs)
@@ -435,7 +447,7 @@ def _messages(series: Mapping[int, _Series], epoch: int, pairs: np.ndarray, size
 
 
 def which_epoch(phase: int, exchanges: RecordedExchanges, number: int, epoch: int | None) -> str:
-    """Describe which epoch is written, and how many others have the same messages."""
+    """Return a description of the epoch that is written, and of how many others have the same messages."""
     epochs, kept = exchanges.epochs, len(exchanges.sampled)
     if len(exchanges) == 1:
         least, most = exchanges.least_epochs, exchanges.most_epochs

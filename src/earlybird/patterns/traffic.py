@@ -1,4 +1,6 @@
-"""What a pattern means on a layout: how much of it stays on a socket or a node, and what its nodes move."""
+"""Compute the traffic of a pattern on a layout: how much of it stays on a socket or a node, and what its
+nodes move.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +18,11 @@ class Traffic:
 
     Attributes
     ----------
-    messages, bytes : of each of LEVELS.
+    messages, bytes : totals of each of LEVELS.
     nodes : (N,) the numbers of the nodes, ascending.
     node_index : (P,) the position in `nodes` of the node of each rank.
     rank_level_bytes : (P, 3) bytes that each rank receives, by level.
-    rank_messages : (P,) received by each rank.
+    rank_messages : (P,) messages received by each rank.
     """
 
     messages: dict[str, int]
@@ -32,12 +34,12 @@ class Traffic:
 
     @property
     def rank_bytes(self) -> np.ndarray:
-        """(P,) received by each rank."""
+        """The (P,) bytes received by each rank."""
         return self.rank_level_bytes.sum(axis=1)
 
     @property
     def node_bytes(self) -> np.ndarray:
-        """(N, 3) bytes that the ranks of each node receive, by level."""
+        """The (N, 3) bytes that the ranks of each node receive, by level."""
         found = np.zeros((len(self.nodes), len(LEVELS)), dtype=np.int64)
         np.add.at(found, self.node_index, self.rank_level_bytes)
         return found
@@ -47,7 +49,7 @@ class Traffic:
         return sum(self.bytes.values())
 
     def share(self, level: str) -> float:
-        """The fraction of all bytes; 0 if there are none."""
+        """Return the fraction of all bytes that `level` carries; 0 if there are no bytes."""
         return self.bytes[level] / self.total_bytes if self.total_bytes else 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -74,7 +76,9 @@ class Traffic:
 
 
 def traffic(pattern: Pattern, layout: Layout) -> Traffic:
-    """Raises InputError if the pattern has a rank outside the layout."""
+    """Return the traffic of a pattern on a layout; raise InputError if the pattern has a rank outside the
+    layout.
+    """
     pattern.check_ranks(layout.num_ranks)
     level = layout.level(pattern.src, pattern.dst)
     nodes, node_index = np.unique(layout.node, return_inverse=True)

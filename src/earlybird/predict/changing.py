@@ -16,10 +16,10 @@ MIXED = "per-level"
 
 
 def changing_exchange(pattern: Pattern, layout: Layout, profile: Profile, mixed: str) -> ChangingExchange:
-    """The exchange with room for the nodes and sockets that `layout` has.
+    """Return the exchange, with capacity for the nodes and sockets of `layout`.
 
-    Raises InputError if the profile lacks a level that has messages or has none at all, for `mixed` other
-    than MIXED, and if ranks, nodes or sockets are too many.
+    Raises InputError if the profile lacks a level that has messages or has no levels, if `mixed` is not
+    MIXED, and if there are too many ranks, nodes or sockets.
     """
     room = int(layout.node.max()) + 1, int(layout.socket.max()) + 1
     if mixed != MIXED or layout.num_ranks > MAX_RANKS:

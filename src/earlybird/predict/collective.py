@@ -51,8 +51,9 @@ _POINTS, _MAX_POINTS, _LARGE_BYTES = 4, 8, 4096
 
 
 def sizes_around(recorded_bytes: Iterable[int]) -> str:
-    """Return the `--sizes` that a form needs to predict these sizes: them, in whole doubles, and others
-    around them where they are too few."""
+    """Return the value of `--sizes` that a form needs to predict these sizes: the sizes in whole doubles, and
+    further sizes around them if they are too few.
+    """
     sizes = sorted({max(8, size // 8 * 8) for size in recorded_bytes})
     if len(sizes) > _MAX_POINTS:
         sizes = [sizes[k * (len(sizes) - 1) // (_MAX_POINTS - 1)] for k in range(_MAX_POINTS)]
@@ -70,8 +71,10 @@ def measure_hint(
     map_by: str | None = None,
     sizes: str = SIZES,
 ) -> str:
-    """Return what adds an operation to a profile: a form has four points or more, also of algorithms
-    for large messages alone, and a barrier has no sizes. Without `ranks` those of the layout are measured."""
+    """Return the command that adds an operation to a profile: a form has four points or more, also of
+    algorithms for large messages alone, and a barrier has no sizes. Without `ranks`, all ranks of the layout
+    are measured.
+    """
     is_barrier = operation == "barrier"
     points = {
         "op": operation,
@@ -87,7 +90,9 @@ def measure_hint(
 
 @dataclass(frozen=True)
 class Placed:
-    """Ranks of a call: the first `ranks` of a layout, given as `shape` and filled by `map_by`."""
+    """The placement of the ranks of a call: the first `ranks` of a layout, given as `shape` and filled by
+    `map_by`.
+    """
 
     layout: Layout
     ranks: int
@@ -106,10 +111,10 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class AlgorithmModel:
-    """One algorithm on one placement, with the coefficients of its times.
+    """A model of one algorithm on one placement, with the coefficients of its times.
 
-    `hops` are counted once; `replicates` are coefficients from resampled launches; replicate k of all
-    algorithms uses the same draw. `measured` holds sizes and seconds of this placement, by segment size.
+    `hops` are counted once. `replicates` are coefficients from resampled launches; replicate k of all
+    algorithms uses the same draw. `measured` has the sizes and seconds of this placement, by segment size.
     """
 
     form: CollectiveForm
@@ -119,7 +124,7 @@ class AlgorithmModel:
     measured: Mapping[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def time_s(self, size_bytes: float, segment_bytes: int = 0) -> float:
-        """Seconds from the common start until the last rank is done.
+        """Return the seconds from the common start until the last rank is done.
 
         For algorithms without a known tree, the result is interpolated in logarithms between sizes measured
         on this placement: no form describes how the MPI's own choice changes with the size.
@@ -132,21 +137,22 @@ class AlgorithmModel:
         )
 
     def drawn_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
-        """The times of all replicates; their relative spread around an interpolation is that around the
-        form."""
+        """Return the times of all replicates; an interpolated time has the relative spread of the replicates
+        of the form.
+        """
         drawn_s = self.drawn_form_s(size_bytes, segment_bytes)
         interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
         form_s = self._by_form_s(self.costs, size_bytes, segment_bytes)
         return drawn_s if interpolated_s is None or not form_s else drawn_s * (interpolated_s / form_s)
 
     def measured_s(self, size_bytes: float, segment_bytes: int = 0) -> float | None:
-        """The measured time of this call; None if it was not measured."""
+        """Return the measured time of this call; None if it was not measured."""
         sizes, times_s = self.measured.get(segment_bytes, ((), ()))
         at = np.flatnonzero(np.asarray(sizes) == size_bytes)
         return float(times_s[at[0]]) if len(at) else None
 
     def measured_points(self) -> dict[tuple[int, int], float]:
-        """Seconds by bytes and bytes of a segment, measured on this placement."""
+        """Return the seconds measured on this placement, by size and segment size in bytes."""
         return {
             (int(size), segment): float(time_s)
             for segment, points in self.measured.items()
@@ -161,11 +167,11 @@ class AlgorithmModel:
         return math.log1p(_BOUND_OVER_MEDIAN * max(float(self.form.extra.get(name, 0.0)) for name in names))
 
     def form_s(self, size_bytes: float, segment_bytes: int = 0) -> float:
-        """Seconds by the form alone."""
+        """Return the seconds that the form predicts, without an interpolation."""
         return self._by_form_s(self.costs, size_bytes, segment_bytes)
 
     def drawn_form_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
-        """The same by every replicate."""
+        """Return the seconds that the form predicts with the coefficients of each replicate."""
         calls = self._calls(size_bytes, segment_bytes)
         return np.array([float(collective_time_s(calls, one)[0]) for one in self.replicates])
 
@@ -192,7 +198,7 @@ class AlgorithmModel:
 
 @dataclass(frozen=True)
 class AlgorithmPrediction:
-    """The time of one algorithm; `extrapolated` lists the quantities outside the measured range."""
+    """The predicted time of one algorithm; `extrapolated` lists the quantities outside the measured range."""
 
     method: str
     algorithm: str
@@ -215,7 +221,7 @@ class AlgorithmPrediction:
 
 @dataclass(frozen=True)
 class Answer:
-    """Predictions in the order of the profile, those of Insaghi (paper), and notes."""
+    """The predictions in the order of the profile, those of Insaghi (paper), and notes."""
 
     predictions: tuple[AlgorithmPrediction, ...]
     references: tuple[Reference, ...] = ()
@@ -223,7 +229,9 @@ class Answer:
 
 
 def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
-    """The forms of an operation; InputError with the available operations if the profile has none."""
+    """Return the forms of an operation; raise InputError with the available operations if the profile has
+    none.
+    """
     if operation not in OPERATIONS:
         raise InputError(f"--op is {operation!r}; give one of {', '.join(OPERATIONS)}")
     if operation in UNMODELLED:
@@ -244,13 +252,13 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
 
 
 def operations_of(profile: Profile) -> list[str]:
-    """The operations of which the profile has forms; InputError if there are none."""
+    """Return the operations that have forms in the profile; raise InputError if there are none."""
     known = {form.operation for form in _collectives(profile, OPERATIONS[0])}
     return [operation for operation in OPERATIONS if operation in known]
 
 
 def _collectives(profile: Profile, operation: str) -> list[CollectiveForm]:
-    """All forms; InputError with how to measure `operation` if there are none."""
+    """Return all forms; raise InputError with how to measure `operation` if there are none."""
     if not profile.collectives:
         raise InputError(
             f"the profile {profile.id or '(no id)'} holds no collectives; "
@@ -266,8 +274,8 @@ def place_ranks(
     map_by: str | None = None,
     root: int = 0,
 ) -> tuple[Placed, list[str]]:
-    """The placement of ranks, and notes: on `layout`, else on the machine of the profile, with further nodes
-    of the same kind if the ranks need them.
+    """Return the placement of ranks, and notes: on `layout`, or by default on the machine of the profile,
+    with further nodes of the same kind if the ranks need them.
 
     `forms` are those of one operation, or of several that share the placement. The default of `map_by` is a
     measured mapping. Raises InputError.
@@ -321,8 +329,9 @@ def place_ranks(
 def measured_placement(
     forms: Iterable[CollectiveForm], layout: Layout, ranks: int
 ) -> tuple[Layout, str, str] | None:
-    """Return the layout, shape and mapping at which forms were measured with the first `ranks` where they are
-    in `layout`; None if nobody measured that. Nodes and sockets may have other numbers."""
+    """Return the layout, shape and mapping at which forms were measured with the first `ranks` placed as in
+    `layout`; None if no form was measured there. Nodes and sockets may have other numbers.
+    """
     wanted = _numbered(layout, ranks)
     for form in forms:
         mappings = {map_by for count, _, _, map_by, _ in form.measured if count == ranks}
@@ -349,8 +358,9 @@ def _numbered(layout: Layout, ranks: int) -> list[tuple[int, int]]:
 def algorithm_models(
     forms: Iterable[CollectiveForm], placed: Placed, size_bytes: int | None = None
 ) -> tuple[list[AlgorithmModel], list[str]]:
-    """Models of the algorithms whose hops on this placement were measured and that the MPI accepts there, at
-    `size_bytes` or else at some measured size; and the reasons why others are left out."""
+    """Return models of the algorithms that the MPI accepts on this placement and whose hops there were
+    measured, at `size_bytes` or else at some measured size; and the reasons why others are left out.
+    """
     count = cache(lambda structure: count_hops(structure, placed.node, placed.socket, placed.root))
     models, notes = [], []
     unmeasured: dict[tuple[str, str], list[str]] = {}
@@ -384,7 +394,7 @@ def algorithm_models(
 
 
 def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Sizes and seconds by segment size, if the placement is a measured one."""
+    """Return sizes and seconds by segment size, empty unless the placement is a measured one."""
     if placed.shape != machine_shape(form) or placed.root:
         return {}
     found: dict[int, list[tuple[int, float]]] = {}
@@ -397,8 +407,9 @@ def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarra
 def predict_collective(
     forms: Sequence[CollectiveForm], placed: Placed, size_bytes: int, only: str | None = None
 ) -> Answer:
-    """Seconds of every algorithm with every measured segment size, or of the method `only`: an algorithm with
-    or without a segment size."""
+    """Predict the seconds of every algorithm with every measured segment size, or of the method `only`: an
+    algorithm with or without a segment size.
+    """
     chosen = forms if only is None else _only(forms, parse_method(only))
     models, notes = algorithm_models(chosen, placed, size_bytes)
     predictions = []
@@ -421,7 +432,7 @@ def predict_collective(
 
 
 def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: Sequence[int]) -> list[str]:
-    """Notes on predictions outside the measured range, one sentence each."""
+    """Return notes on predictions outside the measured range, one sentence each."""
     notes = []
     for label, name, values, form in (
         ("process counts", "ranks", [placed.ranks], str),
@@ -466,7 +477,7 @@ def _predict(
 
 
 def form_name(model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> str:
-    """The source of a time: a form, or times measured at this size or around it."""
+    """Return the source of a time: a form, or times measured at this size or around it."""
     if model.form.tree:
         return "alpha-beta"
     return "interpolated" if model.is_interpolated(size_bytes, segment_bytes) else "empirical"
@@ -475,7 +486,7 @@ def form_name(model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> s
 def extrapolated(
     form: CollectiveForm, placed: Placed, size_bytes: float, segment_bytes: int
 ) -> tuple[str, ...]:
-    """Which of ranks, size, mapping and segment are outside the measured range."""
+    """Return those of ranks, size, mapping and segment that are outside the measured range."""
     (fewest, most), (smallest, largest) = form.range["ranks"], form.range["size_bytes"]
     cut = [one for one in form.segments_bytes if one]
     # A segment as large as the message, or larger, means no segments.
@@ -513,7 +524,9 @@ def _only(forms: Sequence[CollectiveForm], method: Method) -> list[CollectiveFor
 
 
 def lacking_size(form: CollectiveForm, size_bytes: float) -> str | None:
-    """What a form of a single size needs for another size: one size does not give the cost per byte."""
+    """Return what a form of a single size needs to predict another size, or None: one size does not give the
+    cost per byte.
+    """
     smallest, largest = form.range["size_bytes"]
     if smallest < largest or size_bytes == smallest:
         return None
@@ -521,7 +534,7 @@ def lacking_size(form: CollectiveForm, size_bytes: float) -> str | None:
 
 
 def refusal(form: CollectiveForm, ranks: int, size_bytes: int, segment_bytes: int = 0) -> str | None:
-    """The unmet requirement of an algorithm, without which the MPI would use another one; or None."""
+    """Return the unmet requirement of an algorithm, without which the MPI would use another one; or None."""
     family = form.extra.get("family", form.mpi)
     if family not in FAMILY_NAMES:
         return None

@@ -19,21 +19,22 @@ from earlybird.data.profile import Profile
 
 
 class ChosenModel(NamedTuple):
-    """The name of a model, and why it was chosen, as a phrase; "" if it was named."""
+    """The name of a model, and the reason for its choice as a phrase; "" if the user named the model."""
 
     name: str
     reason: str
 
     def to_json(self) -> dict[str, str]:
-        """Return what a file has beside the key `model`."""
+        """Return the entries that a file has next to the key `model`."""
         return {REASON: self.reason} if self.reason else {}
 
 
 def choose_model(levels: Collection[str], profile: Profile, named: str | None = None) -> ChosenModel:
-    """Return the model `named`, or the one that erred least in exchanges that go as far as those of `levels`.
+    """Return the model `named`, or the one with the smallest error for exchanges whose outermost level is
+    that of `levels`.
 
-    Those are the replays of the profile; without one, the exchanges whose errors docs/results lists.
-    Raises InputError for an unknown name.
+    These exchanges are the replays of the profile; without a replay, the exchanges whose errors docs/results
+    lists. Raises InputError for an unknown name.
     """
     if named is not None:
         return ChosenModel(exchange_model(named).name, "")

@@ -12,11 +12,12 @@ from earlybird.predict.exchange import Predictor
 def over_empty_exchange(
     predictor: Predictor, profile: Profile, models: Iterable[str], share: str, empty_s: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Model -> (P,) seconds per rank, max(T_i, D_i + E_i).
+    """Return model -> (P,) seconds per rank, max(T_i, D_i + E_i).
 
     T_i is the prediction without latencies inside nodes, D_i its part inside nodes, and E_i the time of the
-    same exchange with empty messages: all latencies and, where ranks share cores, their wait for one. Memory
-    is copied by the cores, so that D_i and E_i add up. The links between nodes carry data while ranks wait.
+    same exchange with empty messages: all latencies and, where ranks share cores, their wait for a core.
+    Memory is copied by the cores, so that D_i and E_i add up. The links between nodes carry data while ranks
+    wait.
 
     `empty_s` (P,), as `compare.measured_times` returns them. Raises InputError as `Predictor.predict` does.
     """

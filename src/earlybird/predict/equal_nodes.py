@@ -10,7 +10,7 @@ from earlybird.data.units import shortened, whole_number
 
 
 def node_numbers(nodes: str) -> list[int]:
-    """Return the numbers in `--nodes`, each once; raise InputError."""
+    """Return the numbers in `--nodes` without repetitions; raise InputError."""
     numbers = [whole_number(text.strip()) or 0 for text in nodes.split(",")]
     if not all(0 < number <= MAX_RANKS for number in numbers):
         raise InputError(
@@ -20,7 +20,7 @@ def node_numbers(nodes: str) -> list[int]:
 
 
 def equal_nodes(pattern: Pattern, nodes: int, sockets: int | None, profile: Profile, map_by: str) -> Layout:
-    """Return a layout of so many nodes with equally many ranks; raise InputError."""
+    """Return a layout of `nodes` nodes with equally many ranks; raise InputError."""
     num_ranks = max(pattern.num_ranks_named, 1)
     try:
         return even_layout(num_ranks, nodes, sockets or len(cores_of_sockets(profile)), map_by)
@@ -31,15 +31,16 @@ def equal_nodes(pattern: Pattern, nodes: int, sockets: int | None, profile: Prof
 
 
 def cores_of_sockets(profile: Profile) -> list[int]:
-    """Return the cores of each socket of the measured machine, [0] if these are unknown or messages between
-    sockets were not measured."""
+    """Return the cores of each socket of the measured machine, or [0] if they are unknown or messages between
+    sockets were not measured.
+    """
     cores = profile.machine.get("cores_per_socket")
     known = isinstance(cores, list) and len(cores) > 1 and "inter_socket" in profile.levels
     return cores if known else [0]
 
 
 def one_node(pattern: Pattern, profile: Profile) -> tuple[Layout, str]:
-    """Return one node with the ranks of `pattern`, and what is assumed with it.
+    """Return one node with the ranks of `pattern`, and a remark that states this assumption.
 
     The ranks fill the sockets of the measured machine one after the other; all are on one socket if these are
     unknown or messages between them were not measured.

@@ -54,12 +54,13 @@ def predict_exchange(
     combine: str = COMBINE[0],
     packing: Packing | None = None,
 ) -> Prediction:
-    """Seconds per rank for the messages of `pattern`, all posted at once, on `layout` (Thune et al. 2023).
+    """Predict the seconds per rank for the messages of `pattern`, all posted at once, on `layout` (Thune et
+    al. 2023).
 
     Parameters
     ----------
     model : one of `data.exchange_models`, by default that of `choose_model`; then `extra` says why.
-    share : what gets an equal share in `fair` between nodes: every `message`, or every receiving `process`.
+    share : recipient of equal shares in `fair` between nodes: every `message`, or every receiving `process`.
     mixed : completion of messages if a rank receives from its own socket and from others of its node: (9)
         `per-level`, both parts ending with the last byte that the rank receives, or over the `union`.
     combine : of a rank's times inside its node and between nodes, the `sum` (18); or `overlap`: its latencies
@@ -69,10 +70,10 @@ def predict_exchange(
 
     Returns
     -------
-    Prediction with arrays of shape (P,), P from the layout. If the profile has replicates,
-    `time_interval_s` holds the 2.5 and 97.5 percentiles of the same model over them (at most the first 200;
-    `fair` and `queue` use fewer for large exchanges, at least 5; a note says so below 40): the uncertainty of
-    the parameters, not of the model.
+    Prediction with arrays of shape (P,), P from the layout. If the profile has replicates, `time_interval_s`
+    has the 2.5 and 97.5 percentiles of the same model over them (at most the first 200; `fair` and `queue`
+    use fewer for large exchanges, at least 5; a note says so below 40): the uncertainty of the parameters,
+    not of the model.
 
     Raises
     ------
@@ -85,8 +86,9 @@ def predict_exchange(
 
 
 def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str, *, besides: str = "") -> str | None:
-    """Why the (P,) `time_s` of `model` is 0 for ranks that send; None if there are no such ranks. `besides`
-    names what it leaves out."""
+    """Return the reason why the (P,) `time_s` of `model` is 0 for ranks that send; None if there are no such
+    ranks.
+    """
     is_sender = np.bincount(pattern.src, minlength=len(time_s)) > 0
     ranks = np.flatnonzero(is_sender & (time_s == 0))
     if not len(ranks):
@@ -111,12 +113,12 @@ def used_levels(pattern: Pattern, layouts: Iterable[Layout]) -> tuple[str, ...]:
 
 
 def _names(level: np.ndarray) -> tuple[str, ...]:
-    """Return the names of the levels of the messages, of which `level` (M,) has the indices."""
+    """Return the names of the levels of the messages; `level` (M,) has their indices."""
     return tuple(name for k, name in enumerate(LEVELS) if (level == k).any())
 
 
 class Predictor:
-    """A pattern on a layout, with everything that does not depend on a profile computed once.
+    """A pattern on a layout, with all data that do not depend on a profile computed once.
 
     Predictions for several profiles and models share it, and `update` changes it; see `predict_exchange` for
     the arguments and the errors.
@@ -148,13 +150,13 @@ class Predictor:
 
     @property
     def pattern(self) -> Pattern:
-        """The messages as they are now."""
+        """The messages after all updates."""
         self._apply_changes()
         return self._pattern
 
     @property
     def layout(self) -> Layout:
-        """Where the ranks are now."""
+        """The placement of the ranks after all updates."""
         self._apply_changes()
         return self._layout
 
@@ -171,12 +173,13 @@ class Predictor:
     ) -> None:
         """Move ranks to other (node, socket), all at once, and give messages, by number, another size.
 
-        Two ranks that swap their places are two entries of `moved`. `slowest_now_s` then takes time in
-        proportion to what the change reaches, and looks at every rank once; other predictions prepare the
-        exchange again.
+        Two ranks that swap their places are two entries of `moved`. The next `slowest_now_s` takes time in
+        proportion to the messages that the change affects, and reads every rank once; other predictions
+        prepare the exchange again.
 
-        Raises InputError, and changes nothing, for a rank or message that is not there, for numbers that are
-        negative or not whole, for sizes that add up to more than MAX_BYTES, and for what is no mapping.
+        Raises InputError, and changes nothing, for a rank or message that does not exist, for numbers that
+        are negative or not whole, for sizes that add up to more than MAX_BYTES, and for arguments that are
+        not mappings.
         """
         places = self._checked_places({} if moved is None else moved)
         sizes, total_bytes = self._checked_sizes({} if resized is None else resized)
@@ -218,7 +221,7 @@ class Predictor:
         return places
 
     def _checked_sizes(self, resized: Mapping[int, int]) -> tuple[dict[int, int], int]:
-        """The sizes by message, and what all messages then add up to."""
+        """Return the sizes by message, and the total of all messages after the update."""
         require_kind(resized, _MAPPINGS, "resized", "the new size of each message: {message: bytes}")
         sizes, total_bytes = {}, self._total_bytes
         for message, size_bytes in resized.items():
@@ -236,7 +239,7 @@ class Predictor:
         return sizes, total_bytes
 
     def _apply_changes(self) -> None:
-        """Prepare again what `update` has changed."""
+        """Prepare again the data that `update` has changed."""
         moved, resized = self._changed
         if not moved and not resized:
             return
@@ -255,10 +258,11 @@ class Predictor:
         self._prepare(pattern, Layout(node, socket, text))
 
     def slowest_now_s(self, profile: Profile) -> float:
-        """Seconds of the slowest rank by the staircase, in time that depends on what `update` has changed.
+        """Return the seconds of the slowest rank by the staircase, in time that depends on what `update` has
+        changed.
 
-        For optimisers: the first call with a profile prepares everything. Raises InputError as `predict`
-        does, for what `changing_exchange` cannot keep, for a profile without levels, and if times overlap.
+        It serves optimisers: the first call with a profile prepares everything. Raises InputError as
+        `predict` and `changing_exchange` do, for a profile without levels, and if times overlap.
         """
         if self.combine != COMBINE[0]:
             raise InputError(f"slowest_now_s needs combine {COMBINE[0]!r}; this one has {self.combine!r}")
@@ -273,7 +277,7 @@ class Predictor:
         return time_s
 
     def slowest_rank_now(self) -> int:
-        """The rank that the last `slowest_now_s` found."""
+        """Return the slowest rank of the last call of `slowest_now_s`."""
         return self._slowest_rank
 
     def choose_model(self, profile: Profile, named: str | None = None) -> ChosenModel:
@@ -289,7 +293,7 @@ class Predictor:
         share: str = SHARES[0],
         packing: Packing | None = None,
     ) -> Prediction:
-        """See `predict_exchange`."""
+        """Predict the times of the exchange; see `predict_exchange`."""
         chosen = self.choose_model(profile, model)
         record, model = self._checked(profile, chosen.name, share), chosen.name
         found = self._times([profile], record, share)
@@ -331,26 +335,26 @@ class Predictor:
     def slowest_s(
         self, profile: Profile, model: str | None = None, *, share: str = SHARES[0]
     ) -> tuple[float, np.ndarray]:
-        """Seconds of the slowest rank, and (R,) the same by every replicate of the profile."""
+        """Return the seconds of the slowest rank, and (R,) its seconds by every replicate of the profile."""
         record = self._checked(profile, model, share)
         profiles = [profile, *_replicates(profile, self._num_replicates(profile, record, share))]
         slowest_s = self._times(profiles, record, share).time_s(self.combine).max(axis=1)
         return float(slowest_s[0]), slowest_s[1:]
 
     def slowest_at_once_s(self, profile: Profile, model: str | None = None) -> float:
-        """Seconds of the slowest rank if its messages inside a node and between nodes overlap."""
+        """Return the seconds of the slowest rank if its messages inside a node and between nodes overlap."""
         record = self._checked(profile, model, SHARES[0])
         return float(self._times([profile], record, SHARES[0]).time_s("overlap").max())
 
     def _checked(self, profile: Profile, model: str | None, share: str) -> ExchangeModel:
-        """Return the record of `model`, or of the default, with all changes applied; raises InputError."""
+        """Return the record of `model`, or of the default, with all changes applied; raise InputError."""
         record = exchange_model(self.choose_model(profile, model).name)
         _check_choice("share", share, SHARES)
         self._apply_changes()
         return record
 
     def _choices(self, model: ExchangeModel, share: str) -> dict[str, str]:
-        """The options that affect the result, for the file of the prediction."""
+        """Return the options that affect the result, for the file of the prediction."""
         share_counts = model is SHARING and "inter_node" in self.levels
         mixed_counts = model.is_joint and {"intra_socket", "inter_socket"} <= set(self.levels)
         overlaps = self.combine == "overlap" and "inter_node" in self.levels and len(self.levels) > 1
@@ -375,11 +379,13 @@ class Predictor:
         return self._digest
 
     def _apart(self) -> Iterator[Part]:
-        """The messages of each level separately."""
+        """Yield the messages of each level separately."""
         return (self._part((name,)) for name in self.levels)
 
     def _joint(self) -> Iterator[Part]:
-        """Messages on and off a socket together: they compete with each other."""
+        """Yield the messages inside nodes together, on and off a socket, because they compete with each
+        other; then the messages between nodes.
+        """
         inside = tuple(name for name in self.levels if name != "inter_node")
         return (self._part(names) for names in (inside, self.levels[len(inside) :]) if names)
 
@@ -396,7 +402,7 @@ class Predictor:
         return self._parts[names]
 
     def _times(self, profiles: Sequence[Profile], model: ExchangeModel, share: str) -> "_Times":
-        """One row per profile."""
+        """Compute the times, one row per profile."""
         shape = (len(profiles), self.num_ranks)
         receive_s, transfer_s, latency_s = (np.zeros((2, *shape)) for _ in range(3))
         for part in self._joint() if model.is_joint else self._apart():
@@ -412,7 +418,7 @@ class Predictor:
         return _Times(both_receive_s, intra_s, inter_s, transfer_s.min(axis=0))
 
     def reservations(self, profile: Profile, model: str | None = None) -> list[str]:
-        """Notes on a prediction from `profile` outside the measured range, one sentence each."""
+        """Return notes on a prediction from `profile` outside the measured range, one sentence each."""
         record = self._checked(profile, model, SHARES[0])
         notes = []
         for part in self._joint() if record.is_joint else self._apart():
@@ -447,8 +453,9 @@ class Predictor:
 
 
 class _Times(NamedTuple):
-    """(R, P) seconds: to receive without latency, inside nodes and between them, and how much of these two is
-    at the same time if they overlap."""
+    """The (R, P) seconds to receive without latency, inside nodes and between them, and the part of these two
+    that is simultaneous if they overlap.
+    """
 
     receive_s: np.ndarray
     intra_node_s: np.ndarray
@@ -461,7 +468,7 @@ class _Times(NamedTuple):
 
 
 def _within(value: object, last: int) -> bool:
-    """Whether it is a whole number from 0 to `last`."""
+    """Return whether `value` is a whole number from 0 to `last`."""
     try:
         return 0 <= operator.index(value) <= last  # type: ignore[arg-type]
     except TypeError:
@@ -478,7 +485,7 @@ def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
 
 
 def _replicates(profile: Profile, largest_number: int) -> list[Profile]:
-    """The refitted parameter sets of a profile, the first ones."""
+    """Return the first refitted parameter sets of a profile."""
     return [
         Profile(replicate.levels, f"{profile.id} (replicate {k})")
         for k, replicate in enumerate(profile.replicates[:largest_number])

@@ -31,8 +31,8 @@ class MeasuredCollectives:
     Parameters
     ----------
     models : `reference` is one of them, or None.
-    results : the measured results of the profile. Those of the same ranks and mapping, on the machine that
-        was measured, correct a model; none if the placement is another one.
+    results : the measured results of the profile. Results of the same ranks and mapping, on the measured
+        machine, correct a model; no result does if the placement is another one.
     """
 
     def __init__(
@@ -59,29 +59,29 @@ class MeasuredCollectives:
         self._reference = None if reference is None else self._algorithms[id(reference)]
 
     def results_of(self, model: AlgorithmModel) -> list[Result]:
-        """The measured results of an algorithm on this placement."""
+        """Return the measured results of an algorithm on this placement."""
         return list(self._algorithms[id(model)].results.values())
 
     def results_at(self, model: AlgorithmModel, size_bytes: float) -> list[Result]:
-        """Those of one size, with any segments."""
+        """Return the measured results of an algorithm at one size, with any segments."""
         results = self._algorithms[id(model)].results
         return [result for (size, _), result in results.items() if size == size_bytes]
 
     def sizes_bytes(self, model: AlgorithmModel) -> list[int]:
-        """The sizes at which an algorithm was measured on this placement, in order."""
+        """Return the sizes at which an algorithm was measured on this placement, in order."""
         return sorted({size for size, _ in self._algorithms[id(model)].results})
 
     @property
     def are_launches_known(self) -> bool:
-        """Whether times come with their launches; a profile of an earlier version has times alone."""
+        """True if times have their launches; a profile of an earlier version has times alone."""
         return self._has_results
 
     def has(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> bool:
-        """Whether an algorithm was measured at this point on this placement."""
+        """Return whether an algorithm was measured at this point on this placement."""
         return (size_bytes, segment_bytes) in self._algorithms[id(model)].results
 
     def outlook(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Outlook:
-        """Time and speed-up of an algorithm at one size."""
+        """Return the time and speed-up of an algorithm at one size."""
         algorithm = self._algorithms[id(model)]
         reference = self._reference or algorithm
         result = algorithm.results.get((size_bytes, segment_bytes))
@@ -99,8 +99,9 @@ class MeasuredCollectives:
         return Outlook(time, within(reference.corrected_s((size_bytes, 0)) / time_s, bound))
 
     def p_values(self) -> dict[tuple[int, Point], float]:
-        """The p-value of every measured speed-up over the default of several launches, by the id of its model
-        and its point."""
+        """Return the p-value of every measured speed-up over the default of several launches, by the id of
+        its model and its point.
+        """
         reference = self._reference
         found: dict[tuple[int, Point], float] = {}
         for model, algorithm in self._algorithms.items():
@@ -114,7 +115,9 @@ class MeasuredCollectives:
         return found
 
     def predicted_speed_up(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Estimate:
-        """By the forms alone, with the intervals of their coefficients and of their errors."""
+        """Return the speed-up that the forms alone predict, with the intervals of their coefficients and
+        errors.
+        """
         reference = model if self._reference is None else self._reference.model
         if reference is model:
             return Estimate.exact(1.0)
@@ -158,7 +161,9 @@ def _without_interval(model: AlgorithmModel, point: Point, time_s: float) -> Res
 
 
 def _measured_speed_up(algorithm: _Algorithm, reference: _Algorithm, point: Point) -> Estimate | None:
-    """Over the default at the same size: that of common rounds, or else the ratio of the two times."""
+    """Return the speed-up over the default at the same size: of common rounds, or else the ratio of the two
+    times.
+    """
     result, default = algorithm.results.get(point), reference.results.get((point[0], 0))
     if algorithm is reference:
         return Estimate.exact(1.0)

@@ -23,10 +23,10 @@ class MeasuredPipelines:
 
     Parameters
     ----------
-    models : of one level; `reference` is one of them.
+    models : models of one level; `reference` is one of them.
     results : the measured results of the profile.
-    threads : asked for; results of other numbers of threads correct a model, but are no measurement of the
-        point.
+    threads : the number of threads requested; results of other numbers of threads correct a model, but do not
+        measure the point.
     """
 
     def __init__(
@@ -49,11 +49,13 @@ class MeasuredPipelines:
         self._reference = None if reference is None else self._methods[id(reference)]
 
     def results_of(self, model: MethodModel) -> list[Result]:
-        """All measured results of a method at this level, with the threads of its model."""
+        """Return all measured results of a method at this level, with the threads of its model."""
         return list(self._methods[id(model)].results.values())
 
     def outlook(self, model: MethodModel, size_bytes: float, partitions: int, gamma: float) -> Outlook:
-        """Time and speed-up of a method for a buffer whose last partition is late by gamma times its size."""
+        """Return the time and speed-up of a method for a buffer whose last partition is late by gamma times
+        its size.
+        """
         method, reference = self._methods[id(model)], self._reference or self._methods[id(model)]
         point = point_of({"size_bytes": size_bytes, "partitions": partitions, "gamma_s_per_byte": gamma})
         if method.threads == self._threads and (result := method.results.get(point)):
@@ -77,7 +79,9 @@ class MeasuredPipelines:
     def predicted_speed_up(
         self, model: MethodModel, size_bytes: float, partitions: int, gamma: float
     ) -> Estimate:
-        """By the models alone, with the intervals of their parameters and of their errors."""
+        """Return the speed-up that the models alone predict, with the intervals of their parameters and
+        errors.
+        """
         reference = model if self._reference is None else self._reference.model
         if reference is model:
             return Estimate.exact(1.0)
@@ -106,7 +110,7 @@ class _Method(CorrectedModel):
         return float(self.model.time_s(size_bytes, partitions, gamma * size_bytes / partitions))
 
     def measured_s(self, point: tuple) -> float:
-        """The time of `single` over the speed-up, which drifts less than times."""
+        """Return the time of `single` over the speed-up, which drifts less than times."""
         result, single = self.results[point], self._singles.get(point)
         if result.speed_up is None or single is None:
             return result.time_s.value
@@ -119,7 +123,9 @@ def point_of(config: Mapping[str, float]) -> Point:
 
 
 def _measured_speed_up(method: _Method, reference: _Method, point: Point) -> Estimate | None:
-    """Over the reference at the same point: that of common rounds, or else the ratio of the two times."""
+    """Return the speed-up over the reference at the same point: of common rounds, or else the ratio of the
+    two times.
+    """
     result, other = method.results[point], reference.results.get(point)
     if method is reference:
         return Estimate.exact(1.0)

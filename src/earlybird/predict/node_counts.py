@@ -22,8 +22,9 @@ def node_counts(
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
 ) -> NodeCounts:
-    """The prediction on each of `layouts`, which have the same ranks; arguments and errors are those of
-    `predict_exchange`. Notes begin with the number of nodes."""
+    """Predict the exchange on each of `layouts`, which have the same ranks; arguments and errors are those of
+    `predict_exchange`. Notes begin with the number of nodes.
+    """
     found, notes, num_ranks = [], [], 0
     for layout in layouts:
         predictor = Predictor(pattern, layout, mixed=mixed, combine=combine)

@@ -20,19 +20,20 @@ MAX_MESSAGES = 10_000
 def predict_on_machine(
     pattern: Pattern, layout: Layout, machine: SimulatedMachine, *, batch_fraction: float = BATCH_FRACTION
 ) -> Prediction:
-    """Seconds per rank for the messages of `pattern`, all posted at once, if the messages that pass a link of
-    `machine` share it evenly: links of cores, sockets, NICs, and between switches.
+    """Predict the seconds per rank for the messages of `pattern`, all posted at once, if the messages that
+    pass a link of `machine` share it evenly: links of cores, sockets, NICs, and between switches.
 
-    A rank is done when all that it receives has arrived, and what it sends, if that is larger than
-    `eager_bytes`. It is not done before its overheads of smaller messages, one after the other; but these
-    delay no message, so what a rank receives from one that sends many small messages is too early.
-    `batch_fraction` is that of `models.links.completion_times_s`.
+    A rank is done when all messages that it receives, and those that it sends and that are larger than
+    `eager_bytes`, have arrived. It is not done before the overheads of its smaller messages, one after the
+    other; but these overheads delay no message, so the messages of a rank that sends many small ones arrive
+    too early. `batch_fraction` is that of `models.links.completion_times_s`.
 
     Returns
     -------
     Prediction of the model `links`, which has no profile. The times of messages inside a node and between
     nodes do not add up here, so the whole time of a rank is in `inter_node_s` if its last message goes
-    between nodes, else in `intra_node_s`; of ranks that only send small messages, if any goes between nodes.
+    between nodes, else in `intra_node_s`. For a rank that only sends small messages it is in `inter_node_s`
+    if any of them goes between nodes.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def predict_on_machine(
 
 
 class _Network:
-    """The links of a machine, numbered, and which of them each message passes."""
+    """The links of a machine, numbered, and the links that each message passes."""
 
     def __init__(self, pattern: Pattern, layout: Layout, machine: SimulatedMachine) -> None:
         self._machine, self._layout = machine, layout
@@ -96,12 +97,12 @@ class _Network:
         self._switched, self._num_hops = self._between_switches()
 
     def latency_s(self) -> np.ndarray:
-        """(M,) of each message, with that of the links between switches."""
+        """Return the (M,) latency of each message, including that of the links between switches."""
         hop_s = self._machine.network.hop_latency_s if self._machine.network else 0.0
         return self.of_level("latency_s") + self._num_hops * hop_s
 
     def of_level(self, name: str) -> np.ndarray:
-        """(M,) the `name` of the level of each message."""
+        """Return the (M,) attribute `name` of the level of each message."""
         inside, apart, between = (
             getattr(self._machine.levels[level], name)
             for level in ("intra_socket", "inter_socket", "inter_node")
@@ -109,11 +110,11 @@ class _Network:
         return np.where(self.between, between, np.where(self._apart, apart, inside))
 
     def bandwidth_bytes_per_s(self) -> np.ndarray:
-        """(L,) of each link."""
+        """Return the (L,) bandwidth of each link."""
         return np.concatenate([bandwidth for bandwidth, *_ in self._kinds()])
 
     def passes(self) -> csr_array:
-        """(L, M), 1 where a message passes a link."""
+        """Return the (L, M) matrix that is 1 where a message passes a link."""
         rows, columns, begin = [], [], 0
         for bandwidth, links, messages in self._kinds():
             rows.append(begin + links)
@@ -123,7 +124,7 @@ class _Network:
         return csr_array((np.ones(len(row)), (row, column)), shape=(begin, len(self._src)))
 
     def _kinds(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each kind of link: the bandwidths, and the pairs of a link and a message that passes it."""
+        """Yield the bandwidths of each kind of link, and the pairs of a link and a message that passes it."""
         machine, every = self._machine, np.arange(len(self._src))
         core = np.full(self._layout.num_ranks, machine.levels["intra_socket"].bandwidth_bytes_per_s)
         yield core, self._src, every
@@ -142,7 +143,9 @@ class _Network:
         yield self._switched
 
     def _between_switches(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """The last kind, two links for the directions of each; and (M,) how many a message passes."""
+        """Return the links between switches, two for the directions of each; and (M,) the number that a
+        message passes.
+        """
         num_hops = np.zeros(len(self._src), dtype=np.int64)
         network, nothing = self._machine.network, np.zeros(0, dtype=np.int64)
         if network is None:

@@ -1,4 +1,4 @@
-"""What is known of one method at one point: measured there, or predicted with an honest interval."""
+"""Combine the measurements and predictions of one method at one point, with their intervals."""
 
 import math
 from abc import ABC, abstractmethod
@@ -24,14 +24,15 @@ _UNKNOWN_SPREAD = 0.05
 
 @dataclass(frozen=True)
 class Outlook:
-    """Time and speed-up of one method at one point, with 95 % intervals.
+    """The time and speed-up of one method at one point, with 95 % intervals.
 
     Attributes
     ----------
     time_s, speed_up : the measured values if this very point was measured, else those of the model, corrected
         by the measured points around it. The speed-up is over the reference: (1, 1, 1) for the reference
         itself. Its interval is that in which a repeated measurement lies.
-    result, measured_speed_up : what was measured at this very point, with the interval over its launches.
+    result, measured_speed_up : the result and speed-up measured at this very point, with the interval over
+        its launches.
     """
 
     time_s: Estimate
@@ -54,22 +55,22 @@ class CorrectedModel(ABC):
 
     @abstractmethod
     def coordinates(self, point: tuple) -> np.ndarray:
-        """Where a point lies, in octaves of its sizes and counts."""
+        """Return the coordinates of a point, in octaves of its sizes and counts."""
 
     @abstractmethod
     def model_s(self, point: tuple) -> float:
-        """Seconds by the model alone."""
+        """Return the seconds by the model alone."""
 
     def measured_s(self, point: tuple) -> float:
-        """Seconds measured at one of the points of `results`."""
+        """Return the seconds measured at one of the points of `results`."""
         return self.results[point].time_s.value
 
     def reference_point(self, point: tuple) -> tuple:
-        """The point of the reference that a point is compared with."""
+        """Return the point of the reference with which a point is compared."""
         return point
 
     def corrected_s(self, point: tuple) -> float:
-        """Seconds by the model, corrected by the residuals of the measured points."""
+        """Return the seconds by the model, corrected by the residuals of the measured points."""
         if point not in self._corrected_s:
             correction = self._residuals.correction(self.coordinates(point)) if self.results else 0.0
             self._corrected_s[point] = self.model_s(point) * math.exp(correction)
@@ -77,7 +78,7 @@ class CorrectedModel(ABC):
 
     @cached_property
     def spread(self) -> float:
-        """How the speed-ups of launches differ, see `spread_of_launches`."""
+        """The standard deviation of the speed-ups of launches, see `spread_of_launches`."""
         return spread_of_launches(self.results.values())
 
     @cached_property
@@ -87,7 +88,9 @@ class CorrectedModel(ABC):
         return prediction_bound(errors) if len(errors) > 1 else self._error_bound
 
     def speed_up_bound(self, reference: "CorrectedModel") -> float | None:
-        """The same of a speed-up over `reference`, always the same one; None below two common points."""
+        """Return the 95 % bound of the absolute log error of a speed-up over `reference`, which must be the
+        same in all calls; None below two common points.
+        """
         if self._bound is None:
             common = [point for point in self.results if self.reference_point(point) in reference.results]
             errors = [
@@ -111,22 +114,22 @@ class CorrectedModel(ABC):
 
 
 def is_resolved(result: Result) -> bool:
-    """Whether the clock resolved all of its times: a time of 0 has no ratio."""
+    """Return whether the clock resolved all times of `result`: a time of 0 has no ratio."""
     return result.time_s.low > 0 and (result.speed_up is None or result.speed_up.low > 0)
 
 
 def ratio_of(a: Estimate, b: Estimate) -> Estimate:
-    """a/b of two independent estimates: the widest interval that the two allow."""
+    """Return a/b of two independent estimates: the widest interval that the two allow."""
     return Estimate(a.value / b.value, a.low / b.high, a.high / b.low)
 
 
 def within(value: float, bound: float) -> Estimate:
-    """`value` with the interval of a bound of the absolute error of its logarithm."""
+    """Return `value` with the interval of a bound of the absolute error of its logarithm."""
     return Estimate(value, value * math.exp(-bound), value * math.exp(bound))
 
 
 def spread_of_launches(results: Iterable[Result]) -> float:
-    """The standard deviation of the logarithm of a launch's speed-up, the mean over `results`."""
+    """Return the standard deviation of the logarithm of a launch's speed-up, the mean over `results`."""
     spreads = [
         _spread(result.speed_up, result.launches)
         for result in results
@@ -136,7 +139,7 @@ def spread_of_launches(results: Iterable[Result]) -> float:
 
 
 def of_repetition(measured: Estimate, launches: int, spread: float) -> Estimate:
-    """The 95 % interval in which the same measurement lies when it is repeated with as many launches.
+    """Return the 95 % interval in which the same measurement lies when it is repeated with as many launches.
 
     The interval over few launches is too narrow for that: two launches may agree by chance. `spread` is that
     of all points of the method; if the launches of this point differ more, theirs is used."""
@@ -147,10 +150,10 @@ def of_repetition(measured: Estimate, launches: int, spread: float) -> Estimate:
 
 
 def p_value(measured: Estimate, launches: int, spread: float) -> float | None:
-    """The two-sided p-value of a measured speed-up, by Student's t on the logarithms of its launches.
+    """Return the two-sided p-value of a measured speed-up, by Student's t on the logarithms of its launches.
 
-    None for a single launch. `spread` is that of all points of the method, see `of_repetition`; the degrees
-    of freedom are those of this point alone, because launches have outliers.
+    Returns None for a single launch. `spread` is that of all points of the method, see `of_repetition`; the
+    degrees of freedom are those of this point alone, because launches have outliers.
     """
     from scipy.special import stdtr  # late, as small commands import this module
 
@@ -164,7 +167,9 @@ def p_value(measured: Estimate, launches: int, spread: float) -> float | None:
 
 
 def _spread(estimate: Estimate, launches: int) -> float:
-    """The standard deviation of the logarithms of launches with this interval, see `compare.intervals`."""
+    """Return the standard deviation of the logarithms of launches with this interval, see
+    `compare.intervals`.
+    """
     width = math.log(estimate.high / estimate.low)
     if launches <= len(_RANGE) + 1:
         return width / _RANGE[launches - 2]

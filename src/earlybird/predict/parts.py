@@ -18,7 +18,8 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The messages of one level, or of both inside a node, (M,) each, and the group of every rank, (P,).
+    """The messages of one level, or of both levels inside a node, (M,) each, and the group of every rank,
+    (P,).
 
     `level` is the index of each message's level in `names`. A group is a socket, or for messages between
     nodes a node. A class is a protocol of one of the levels; classes are numbered consecutively.
@@ -35,19 +36,19 @@ class Part:
 
     @cached_property
     def fraction(self) -> np.ndarray:
-        """(M,) c of equation (9)."""
+        """The (M,) fractions c of equation (9)."""
         if len(self.names) == 1 or self.mixed == "union":
             return staircase.completion_fractions(self.dst, self.bytes)
         return staircase.completion_fractions(self.dst * len(self.names) + self.level, self.bytes)
 
     @cached_property
     def receivers(self) -> np.ndarray:
-        """The ranks that receive at least one byte, by group; the others do not compete."""
+        """The ranks that receive at least one byte, by group; the other ranks do not compete."""
         return self._by_group(self.dst)
 
     @cached_property
     def first(self) -> np.ndarray:
-        """(G+1,): where each group begins in `receivers`."""
+        """The (G+1,) positions in `receivers` at which each group begins."""
         groups = self.group[self.receivers]
         return np.append(np.flatnonzero(np.diff(groups, prepend=-1)), len(groups))
 
@@ -67,7 +68,7 @@ class Part:
         return ranks[np.argsort(self.group[ranks], kind="stable")]
 
     def classes(self, levels: Sequence[Level]) -> "Classes":
-        """What follows from where the protocols of `levels` begin, computed once."""
+        """Return the data that follow from where the protocols of `levels` begin, computed once."""
         key = _key(levels)
         if key not in self._classes:
             if len(self._classes) >= MAX_KEPT:
@@ -76,7 +77,9 @@ class Part:
         return self._classes[key]
 
     def last_of_ranks_s(self, received_s: np.ndarray, sent_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(P,) each, from times of the messages."""
+        """Return the last time of the messages that each rank receives, and of those that it sends, (P,)
+        each, from the times of the messages.
+        """
         ends = np.zeros((2, len(self.group)))
         np.maximum.at(ends[0], self.dst, received_s)
         np.maximum.at(ends[1], self.src, sent_s)
@@ -89,7 +92,7 @@ class Classes:
 
     Attributes
     ----------
-    num_received, volume_bytes : (P, C), messages and bytes that each rank receives.
+    num_received, volume_bytes : (P, C) messages and bytes that each rank receives.
     is_used : (C,), whether a message with bytes is of the class.
     waits : places of the messages for which their senders wait.
     """
@@ -125,8 +128,9 @@ class Classes:
 
     @cached_property
     def _waited_for(self) -> tuple[np.ndarray, ...]:
-        """The waiting senders, where each begins in the arrays that follow, and of its messages the receiver
-        and the fraction of (9)."""
+        """The waiting senders, the position at which each begins in the arrays that follow, and the receiver
+        of each of its messages and the fraction of (9).
+        """
         src = self.part.src[self.waits]
         order = np.argsort(src, kind="stable")
         src, messages = src[order], self.waits[order]
@@ -134,8 +138,9 @@ class Classes:
         return src[first], first, self.part.dst[messages], self.part.fraction[messages]
 
     def send_s(self, receive_s: np.ndarray) -> np.ndarray:
-        """(R, P) when each rank's waited-for sends are delivered, (8) of Thune et al. 2023: the last of them,
-        without the latency of its receiver; 0 without any. `receive_s` (R, P)."""
+        """Return (R, P) the time at which the last waited-for send of each rank is delivered, (8) of Thune et
+        al. 2023, without the latency of its receiver; 0 for a rank without such sends. `receive_s` (R, P).
+        """
         senders, first, dst, fraction = self._waited_for
         waits_s = np.zeros(receive_s.shape)
         if len(senders):
@@ -144,7 +149,9 @@ class Classes:
         return waits_s
 
     def keep(self, kind: Callable[..., Kept], *arguments: Any) -> Kept:
-        """Return `kind` of these messages and the arguments, such as what a model prepares, made once."""
+        """Return `kind` of these messages and the arguments, such as the data that a model prepares; it is
+        made once.
+        """
         if (kind, arguments) not in self._kept:
             self._kept[kind, arguments] = kind(self, *arguments)
         return self._kept[kind, arguments]
@@ -161,12 +168,12 @@ def table(level: Level, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bandwidth_tables(levels: Sequence[tuple[Level, ...]]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """[R][C] the bandwidth table of each parameter set and class."""
+    """Return [R][C] the bandwidth table of each parameter set and class."""
     return [[table(level, item) for level in row for item in level.protocols] for row in levels]
 
 
 def bandwidth_up_to(tables: list[list[tuple[np.ndarray, np.ndarray]]], num_receivers: int) -> np.ndarray:
-    """(R, num_receivers, C) with BW(n) of each protocol at n-1."""
+    """Return (R, num_receivers, C) with BW(n) of each protocol at n-1."""
     n = np.arange(1, num_receivers + 1)
     return np.array([[staircase.bandwidth_at(n, *table) for table in row] for row in tables]).transpose(
         0, 2, 1
@@ -174,7 +181,9 @@ def bandwidth_up_to(tables: list[list[tuple[np.ndarray, np.ndarray]]], num_recei
 
 
 def _key(levels: Sequence[Level]) -> tuple:
-    """Equal for levels that give every message the same protocol and the same waiting senders."""
+    """Return a key that is equal for levels that give every message the same protocol and the same waiting
+    senders.
+    """
     return tuple(
         tuple((item.min_bytes, item.sender_waits, item.buffered) for item in level.protocols)
         for level in levels
@@ -182,7 +191,9 @@ def _key(levels: Sequence[Level]) -> tuple:
 
 
 def alike(levels: Sequence[tuple[Level, ...]]) -> Iterable[tuple[list[int], list[tuple[Level, ...]]]]:
-    """Rows of `levels` in batches that give every message the same protocol and the same waiting senders."""
+    """Yield the rows of `levels` in batches that give every message the same protocol and the same waiting
+    senders.
+    """
     batches: dict[tuple, list[int]] = {}
     for row, group in enumerate(levels):
         batches.setdefault(_key(group), []).append(row)

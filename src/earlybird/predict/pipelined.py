@@ -28,18 +28,18 @@ _BOUND_OVER_MEDIAN = 2.9
 
 @dataclass(frozen=True, eq=False)
 class MethodModel:
-    """One method of sending, with the costs that determine its times.
+    """A method of sending, with the costs that determine its times.
 
     Attributes
     ----------
-    messages : what it sends, see `models.pipelined.possible_messages`.
+    messages : the messages that it sends, see `models.pipelined.possible_messages`.
     vcis : contexts asked of the MPI, None for its default.
     replicates : costs from resampled launches; replicate k of all methods uses the same draw.
     source : FITTED, "pipeline fit at T threads", FROM_LEVELS: latency and bandwidth of the profile, or
         FEW_POINTS: the same for a method that was measured at too few points for a fit.
     measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest value of the fit;
         empty for levels.
-    threads : of the measurement; None for levels.
+    threads : the number of threads of the measurement; None for levels.
     error : the median relative error at held-out points; 0 if unknown.
     """
 
@@ -60,12 +60,13 @@ class MethodModel:
         return math.log1p(_BOUND_OVER_MEDIAN * self.error)
 
     def time_s(self, size_bytes, partitions, delay_s, costs: PipelineCosts | None = None) -> np.ndarray:
-        """Seconds from when the last partition is ready, `delay_s` after the others, until the receiver has
-        everything; arguments broadcast."""
+        """Return the seconds from when the last partition is ready, `delay_s` after the others, until the
+        receiver has everything; arguments broadcast.
+        """
         return self._best(size_bytes, partitions, delay_s, costs or self.costs)[0]
 
     def drawn_s(self, size_bytes: float, partitions: int, delay_s: float) -> np.ndarray:
-        """(R,) seconds by every replicate for one buffer."""
+        """Return (R,) seconds by every replicate for one buffer."""
         if self._drawn_costs is not None:
             return np.atleast_1d(self.time_s(size_bytes, partitions, delay_s, self._drawn_costs))
         return np.array([self.time_s(size_bytes, partitions, delay_s, one) for one in self.replicates])
@@ -75,7 +76,9 @@ class MethodModel:
         return stacked(self.replicates) if self.replicates else None
 
     def best_messages(self, size_bytes: int, partitions: int, delay_s: float) -> tuple[int, float]:
-        """How many messages it sends, and the bytes of one of them (of those before the last)."""
+        """Return the number of messages that the method sends, and the bytes of one of them (of those before
+        the last).
+        """
         _, k = self._best(size_bytes, partitions, delay_s, self.costs)
         trains = self._possible(size_bytes, partitions, delay_s)[int(k)]
         early = int(trains.count[0])
@@ -97,7 +100,7 @@ class MethodModel:
 
 @dataclass(frozen=True)
 class MethodPrediction:
-    """The time of one method; `speed_up` is that over one message, None if that is unknown.
+    """The predicted time of one method; `speed_up` is that over one message, None if it is unknown.
 
     `message_bytes` is the size of the largest of its messages.
     """
@@ -119,7 +122,7 @@ class MethodPrediction:
 
 
 def pipeline_level(profile: Profile, asked: str | None) -> str:
-    """The level asked for, or the outermost one that has pipelines, or the outermost of all."""
+    """Return the level asked for, or the outermost one that has pipelines, or the outermost of all."""
     forms = {form.level for form in profile.pipelines}
     if asked is not None:
         if asked not in LEVELS:
@@ -143,9 +146,10 @@ def pipeline_level(profile: Profile, asked: str | None) -> str:
 def method_models(
     profile: Profile, level: str, threads: int, measured_methods: Iterable[tuple[str, int | None]] = ()
 ) -> list[MethodModel]:
-    """Every method that the profile describes at a level: the fitted ones, with the number of threads nearest
-    to `threads`, and from latency and bandwidth those of `A_PRIORI` and of `measured_methods`, (method,
-    contexts), that have too few points for a fit."""
+    """Return every method that the profile describes at a level: the fitted ones, with the number of threads
+    nearest to `threads`, and from latency and bandwidth those of `A_PRIORI` and of `measured_methods`,
+    (method, contexts), that have too few points for a fit.
+    """
     measured: dict[tuple[str, int | None], PipelineForm] = {}
     for form in profile.pipelines:
         key = form.method, form.vcis
@@ -175,9 +179,9 @@ def predict_methods(
     delay_s: float,
     reference: MethodModel | None = None,
 ) -> list[MethodPrediction]:
-    """Time and speed-up of each of `models` for a buffer whose last partition is `delay_s` late; the
-    reference
-    is the first `single` unless given."""
+    """Predict the time and speed-up of each of `models` for a buffer whose last partition is `delay_s` late;
+    the reference is the first `single` unless given.
+    """
     single = reference or next((model for model in models if model.method == SINGLE), None)
     return [_predict(model, single, size_bytes, partitions, delay_s) for model in models]
 
@@ -217,7 +221,8 @@ def measure_pipelines_command(
     launch: LaunchOptions = ANYWHERE,
     run: str = "RUN",
 ) -> str:
-    """The command that measures all methods at these points; a fit of its run replaces an extrapolation.
+    """Return the command that measures all methods at these points; a fit of its run replaces an
+    extrapolation.
 
     `gammas_s_per_byte`: the delay rate of each number of partitions; `vcis`: contexts to compare.
     """
@@ -239,7 +244,9 @@ def measure_pipelines_command(
 def reservations(
     models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float, command: str
 ) -> list[str]:
-    """Notes on a prediction outside the measured range, one sentence each; `command` measures there."""
+    """Return notes on a prediction outside the measured range, one sentence each, with the `command` that
+    measures there.
+    """
     notes = []
     unmeasured = [model.method for model in models if model.source == FROM_LEVELS]
     if unmeasured:
@@ -287,7 +294,7 @@ def _costs(parameters: JoinedParameters) -> PipelineCosts:
 
 
 def _costs_of_level(level: Level) -> PipelineCosts:
-    """Costs in which every message has the latency of the level, because its tau is per message."""
+    """Return costs in which every message has the latency of the level, because its tau is per message."""
     tables = [protocol.bandwidth_table() for protocol in level.protocols]
     return PipelineCosts(
         min_bytes=np.array([protocol.min_bytes for protocol in level.protocols]),

@@ -9,7 +9,7 @@ from earlybird.data.results import Result, results_from_json
 
 
 def merge_profiles(profiles: Sequence[Profile]) -> Profile:
-    """One profile with the levels of all; ids joined by `+`; machine and context of the first.
+    """Return one profile with the levels of all, ids joined by `+`, and machine and context of the first.
 
     Replicate k of the result merges replicate k of each; these are independent. A profile without
     replicates contributes its fitted levels to each. Raises InputError if two have the same level.
@@ -41,7 +41,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
 
 
 def measured_results(profile: Profile) -> list[Result]:
-    """The measured results that a profile was fitted to; none in a profile of an earlier version."""
+    """Return the measured results to which a profile was fitted; none for a profile of an earlier version."""
     where = f"the profile {profile.id or '(no id)'}"
     return results_from_json(profile.extra.get("results", []), where)
 

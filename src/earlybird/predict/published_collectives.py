@@ -20,7 +20,7 @@ class Reference:
 
 
 def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list[Reference]:
-    """Predictions of Insaghi's regressions for its own machine; forms 1 and 2 cover one byte only."""
+    """Return the predictions of Insaghi's regressions for its machine; forms 1 and 2 cover one byte only."""
     mapping = published_mapping(map_by)
     insaghi = load_insaghi()
     return [
@@ -37,12 +37,14 @@ def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list
 
 
 def published_mapping(map_by: str) -> str:
-    """The nearest mapping of Insaghi's paper: by socket it fills a node first, like --map-by core."""
+    """Return the nearest mapping of Insaghi's paper: by socket it fills a node first, like --map-by core."""
     return "node" if map_by == "node" else "socket"
 
 
 def published_us(one: Regression, ranks: np.ndarray, size_bytes: int, break_ranks: int) -> np.ndarray:
-    """Microseconds by ranks; `break_ranks` is the number of ranks on the first node of Insaghi's machine."""
+    """Return microseconds by ranks; `break_ranks` is the number of ranks on the first node of Insaghi's
+    machine.
+    """
     if one.form == 3:
         return size_grid_us(ranks, size_bytes, *one.estimates)
     if one.form == 2:

@@ -9,8 +9,9 @@ INTERVAL_PERCENT = (2.5, 97.5)
 
 
 def interval(drawn: np.ndarray, found: float) -> tuple[float, float]:
-    """The interval of the replicates, extended to include the fitted value `found`: resampled medians of few
-    launches may all lie on one side of it."""
+    """Return the interval of the replicates, extended to include the fitted value `found`: resampled medians
+    of few launches may all lie on one side of it.
+    """
     low, high = np.percentile(drawn, INTERVAL_PERCENT)
     return min(float(low), found), max(float(high), found)
 
@@ -22,7 +23,7 @@ def extrapolations(
     text: Callable[[Any], str],
     names_text: Callable[[Sequence[str]], str] = ", ".join,
 ) -> list[str]:
-    """A note for each measured range, of (name, range) pairs, that does not contain all `values`."""
+    """Return a note for each measured range, of (name, range) pairs, that does not contain all `values`."""
     beyond: dict[tuple[float, float], dict[str, None]] = {}
     for name, (low, high) in measured:
         if not all(low <= value <= high for value in values):

@@ -36,8 +36,9 @@ class Solver:
 
     Attributes
     ----------
-    ends_s : from the messages by class, the parameter sets, and what gets an equal share.
-    work : what one parameter set costs, in units of some 20 ns; None if it is little.
+    ends_s : computes the times from the messages by class, the parameter sets, and the recipient of equal
+        shares.
+    work : the cost of one parameter set, in units of about 20 ns; None if it is small.
     """
 
     ends_s: Callable[[Classes, ParameterSets, str], Ends]
@@ -47,7 +48,9 @@ class Solver:
 def times_s(
     part: Part, levels: ParameterSets, model: str, share: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return receive_s, transfer_s and latency_s, (R, P) each; a transfer includes what senders wait for."""
+    """Return receive_s, transfer_s and latency_s, (R, P) each; a transfer includes the sends for which the
+    sender waits.
+    """
     classes = part.classes(levels[0])
     latencies_s = [[item.latency_s for level in row for item in level.protocols] for row in levels]
     latency_s = np.array(latencies_s) @ classes.num_received.T
@@ -99,8 +102,9 @@ def _fair_s(classes: Classes, levels: ParameterSets, share: str) -> Ends:
 
 
 def _queue_s(classes: Classes, levels: ParameterSets, share: str) -> Ends:
-    """What a link carries for few processes it carries for more: a BW(n) that falls measures what
-    connections cost each other."""
+    """Compute the times by `queue`, with a BW(n) that does not fall: a link that carries a rate for few
+    processes carries it for more, and a measured decrease is what connections cost each other.
+    """
     queues = classes.keep(_queues)
     capacities = np.maximum.accumulate(_bandwidth_of_both_ends(classes.part, levels), axis=1)
     buffered = np.array([item.buffered for level in levels[0] for item in level.protocols])

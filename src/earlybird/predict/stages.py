@@ -9,7 +9,7 @@ from earlybird.data.prediction import Prediction
 
 
 def one_after_the_other(stages: Sequence[Prediction]) -> Prediction:
-    """The prediction of exchanges of which each begins when the slowest rank has ended the one before.
+    """Return the prediction of exchanges that each begin when the slowest rank has ended the previous one.
 
     The time of a rank is its own in the last stage plus those of the slowest rank in each stage before, so
     that the slowest rank takes the sum of the slowest times. Ranks that go on early make it shorter.

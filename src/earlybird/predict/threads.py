@@ -10,10 +10,10 @@ Result = TypeVar("Result")
 
 
 def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """The result of each of `items`, as many at a time as this process has cores.
+    """Return the result of each of `items`, computing as many at a time as this process has cores.
 
-    An exception of a call is raised here. An interrupt is raised at once: a call that is under way ends with
-    the process, where a pool of `concurrent.futures` would wait for it.
+    An exception of a call is raised here. An interrupt is raised at once: a call in progress ends with the
+    process, where a pool of `concurrent.futures` would wait for it.
     """
     found: dict[int, Result] = {}
     failed: list[BaseException] = []

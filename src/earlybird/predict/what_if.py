@@ -31,7 +31,7 @@ _STEP = 1e-3
 
 
 def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:
-    """The profile with `settings` such as `inter_node.bandwidth=2x`, applied one after the other.
+    """Return the profile with `settings` such as `inter_node.bandwidth=2x`, applied one after the other.
 
     A setting is LEVEL.PARAMETER=VALUE for all protocols of a level, or LEVEL.PROTOCOL.PARAMETER=VALUE.
     `bandwidth` is that of every N; its value is a factor such as 0.5x, or BW(1), such as 12GB/s, to which the
@@ -54,7 +54,7 @@ def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:
 
 
 def unused_settings(settings: Sequence[str], pattern: Pattern, layouts: Iterable[Layout]) -> list[str]:
-    """A sentence for each of `settings` whose level no message uses on any of the layouts."""
+    """Return a sentence for each of `settings` whose level no message uses on any of the layouts."""
     used = used_levels(pattern, layouts) if settings else ()
     return [
         f"--set {text} changes nothing: no message of the exchange uses the level {level}"
@@ -64,9 +64,11 @@ def unused_settings(settings: Sequence[str], pattern: Pattern, layouts: Iterable
 
 
 def sensitivities(predictor: Predictor, profile: Profile, model: str, share: str) -> Iterator[Sensitivity]:
-    """Of every parameter of the levels that the exchange uses, the first one's first.
+    """Yield the sensitivity to every parameter of the levels that the exchange uses, beginning with the first
+    level.
 
-    Protocols of one name are one: `fit` writes a line in several entries where `sender_waits` changes in it.
+    Protocols with the same name count as one: `fit` writes several entries for a line where `sender_waits`
+    changes.
     """
     alone = Profile(profile.levels, profile.id)
     now_s = predictor.slowest_s(alone, model, share=share)[0]
@@ -80,8 +82,9 @@ def sensitivities(predictor: Predictor, profile: Profile, model: str, share: str
 
 
 def tolerance(predictor: Predictor, profile: Profile, model: str, share: str = SHARES[0]) -> Tolerance:
-    """The slowest rank's time with each latency and bandwidth of the used levels multiplied by FACTORS, and
-    the factors at which it is longer by GROWTHS, as LLAMP (Shen et al. 2024) asks of whole programs.
+    """Compute the slowest rank's time with each latency and bandwidth of the used levels multiplied by
+    FACTORS, and the factors at which it is longer by GROWTHS, as LLAMP (Shen et al. 2024) does for whole
+    programs.
 
     A factor applies to all protocols of a level and to BW(N) of every N. Raises InputError if the time is 0.
     """
@@ -106,8 +109,9 @@ def tolerance(predictor: Predictor, profile: Profile, model: str, share: str = S
 
 
 def _parameters(predictor: Predictor, profile: Profile) -> Iterator[tuple[str, str, float]]:
-    """(level, parameter, value) of the used levels, without latencies of 0, which no factor changes: the
-    latency of the protocol with the most messages, and BW(1) of the one with the most bytes."""
+    """Yield (level, parameter, value) of the used levels, without latencies of 0, which no factor changes:
+    the latency of the protocol with the most messages, and BW(1) of the one with the most bytes.
+    """
     pattern = predictor.pattern
     of_message = predictor.layout.level(pattern.src, pattern.dst)
     for level in predictor.levels:
@@ -132,7 +136,9 @@ def _curve(
 
 
 def _factor_at(time_s: Callable[[float], float], worse: Sequence[float], goal_s: float) -> float | None:
-    """Where the time reaches `goal_s`, between two of the factors from 1 to the worst; None if nowhere."""
+    """Return the factor at which the time reaches `goal_s`, between two of the factors from 1 to the worst;
+    None if there is none.
+    """
     from scipy.optimize import brentq  # imported late: it is slow
 
     for near, far in pairwise(worse):
@@ -142,7 +148,7 @@ def _factor_at(time_s: Callable[[float], float], worse: Sequence[float], goal_s:
 
 
 def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Protocol], float]]:
-    """Level, protocol or "", parameter, and the factor by which it changes."""
+    """Return the level, the protocol or "", the parameter, and the function that gives its factor."""
     found = _SETTING.fullmatch(text.strip())
     if not found:
         raise InputError(
@@ -181,7 +187,7 @@ def _positive(value: float, text: str) -> float:
 
 
 def _check_values(profile: Profile, level: str, parameter: str, text: str) -> None:
-    """Refuse values of which the models would make sums or quotients that are not finite."""
+    """Refuse values for which the models would compute sums or quotients that are not finite."""
     for levels in (profile.levels, *(one.levels for one in profile.replicates)):
         for item in levels[level].protocols if level in levels else ():
             if parameter == LATENCY:

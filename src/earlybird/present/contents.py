@@ -5,6 +5,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from earlybird.data import labels
+from earlybird.data.collective_algorithms import REDUCE_LOCAL
+from earlybird.data.kernels import (
+    CHECK,
+    COLLECTIVE,
+    CONTENTION,
+    EXCHANGE,
+    MOTIFS,
+    MSGRATE,
+    PARTITIONED,
+    PINGPONG,
+    PIPELINE,
+)
+from earlybird.data.run import Sample
 from earlybird.present.core.parts import Answer, Chapter
 from earlybird.present.material import Material
 from earlybird.present.subjects.advice.chapter import ID as ADVICE
@@ -15,6 +28,7 @@ from earlybird.present.subjects.collectives.chapter import collective_chapter
 from earlybird.present.subjects.exchange.chapter import accuracy_chapter, exchange_chapter
 from earlybird.present.subjects.exchange.sources import exchanges
 from earlybird.present.subjects.guidelines.chapter import guidelines_chapter
+from earlybird.present.subjects.measured.chapter import results_chapter
 from earlybird.present.subjects.messages.chapter import machine_chapter
 from earlybird.present.subjects.motifs.chapter import motif_chapter
 from earlybird.present.subjects.partitioned.chapter import partitioned_chapter
@@ -40,6 +54,16 @@ _FIRST = (
     "accuracy",
     "machine",
 )
+# Kernels with a chapter of their own; the results of all others are in a chapter together.
+_WITH_CHAPTER = frozenset(
+    (*MOTIFS, *(kernel.name for kernel in (PINGPONG, CONTENTION, MSGRATE, PIPELINE, PARTITIONED, COLLECTIVE,
+                                           EXCHANGE, CHECK)))
+)  # fmt: skip
+
+
+def _has_chapter(sample: Sample) -> bool:
+    """Return whether a chapter on its subject shows a sample; none shows local reductions."""
+    return sample.kernel in _WITH_CHAPTER and sample.quantity != REDUCE_LOCAL
 
 
 class Absent(NamedTuple):
@@ -92,6 +116,7 @@ def contents(material: Material, more: MoreChapters = no_chapters) -> Contents:
         partitioned_chapter(material),
         motif_chapter(material),
         collective_chapter(material),
+        results_chapter(material, _has_chapter),
         *more(material),
         accuracy_chapter(all_exchanges, material),
         measured_chapter(material),

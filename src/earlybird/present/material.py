@@ -89,9 +89,9 @@ class Material:
     `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
     for the measured points, by Sample.point(). These, `references` and `verifications` are computed
     elsewhere: the report evaluates no model. `layout` is where the ranks of patterns and predictions run that
-    do not know it themselves. `statistic` is what is shown of measured times.
-    `names` are those of the files of each part, in order, as the
-    user gave them, and `paths` are what a command accepts for them.
+    do not know it themselves. `statistic` is what is shown of measured times. `names` are those of
+    the files of each part, in order, as the user gave them, and `paths` are what a command accepts for them.
+    `remarks` say what of the files was left out.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -116,6 +116,7 @@ class Material:
     statistic: Statistic = MEDIAN
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     def name_of(self, part: str, k: int) -> str:
         """Return the name of the file of the k-th item of a part; "" if it did not come from a file."""
@@ -164,8 +165,11 @@ def collect(
                 kind, values = _load(path, name_of[_real(argument)], read_pattern)
                 items_of[kind] += [(value, name_of[_real(argument)], _path_text(path)) for value in values]
     parts: dict[str, Any] = {kind: tuple(value for value, _, _ in items) for kind, items in items_of.items()}
+    readable = [profile.readable() for profile in parts["profiles"]]
+    parts["profiles"] = tuple(profile for profile, _ in readable)
     return Material(
         **parts,
+        remarks=tuple(remark for _, remark in readable if remark),
         layout=layout,
         names={kind: tuple(name for _, name, _ in items) for kind, items in items_of.items()},
         paths={kind: tuple(path for _, _, path in items) for kind, items in items_of.items()},

@@ -33,11 +33,11 @@ _WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, COMMUNICATORS, AGGREGATION, PARTITIONS)
 
 
 def advise_program(projection: Projection) -> Advice:
-    """Rank the changes by the time of the run that each saves; first the advised one.
+    """Rank the changes by the time of the run that each saves; return the advised one first.
 
-    That is "as recorded", unless a change is clearly faster: of those, the one that is least work within 5 %
-    of the fastest (see `options.choose`). A layout or an MPI changes all phases, so it is one alternative
-    with the sum over phases. Changes of which nothing can be said are no alternatives but notes.
+    That is "as recorded", unless a change is clearly faster: of those, the change that needs the least effort
+    within 5 % of the fastest (see `options.choose`). A layout or an MPI changes all phases, so it is one
+    alternative with the sum over phases. Changes about which nothing is known are no alternatives but notes.
     """
     run_s = projection.run_s
     alternatives = [
@@ -94,7 +94,7 @@ def advise_program(projection: Projection) -> Advice:
 
 
 def _without_a_change(projection: Projection) -> str:
-    """Return what to do where no change is advised: what is known to cost time is said even then."""
+    """Return what to do if no change is advised: the known costs of time are stated even then."""
     uneven = projection.uneven_work_remedy()
     steps = [*([uneven] if uneven else []), *projection.causes]
     if _is_undescribed(projection):

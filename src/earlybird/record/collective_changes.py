@@ -34,11 +34,11 @@ _MAX_BY_ALGORITHM = 8.0
 
 @dataclass(frozen=True)
 class Selection:
-    """What selected the algorithm of a recorded collective.
+    """The selection of the algorithm of a recorded collective.
 
     Attributes
     ----------
-    settings : of the recording, those that select one; None if the recording does not hold settings.
+    settings : settings of the recording that select an algorithm; None if the recording has no settings.
     method : which of the profile's algorithms they select; None if none of these.
     """
 
@@ -56,7 +56,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class ChangedAlgorithm:
-    """Another algorithm, and the time of the phase with it."""
+    """A change to another algorithm, with the time of the phase after it."""
 
     name: str
     action: str
@@ -66,7 +66,7 @@ class ChangedAlgorithm:
 
 @dataclass
 class AlgorithmChanges:
-    """The changes of one collective, with notes, and with what to do if a cause is only likely."""
+    """The changes of one collective, with notes, and with the remedy if a cause is only likely."""
 
     changes: list[ChangedAlgorithm] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class AlgorithmChanges:
 def selection_of(
     recording: Recording, family: str | None, operation: str, methods: Sequence[str], ranks: int
 ) -> Selection:
-    """Return what the environment of the ranks selects; recordings of earlier versions do not hold it."""
+    """Return the selection by the environment of the ranks, which recordings of earlier versions lack."""
     # Those that do hold the binding, too.
     of_ranks = [one.settings for one in recording.ranks.values() if one.settings or one.binding]
     if not of_ranks:
@@ -86,7 +86,8 @@ def selection_of(
 
 
 def reliability(profile: Profile, operation: str, place: Placement, ranks: int) -> Callable[[str], bool]:
-    """Return whether the measured times of a method on this placement decide: see `options.decides`."""
+    """Return a function that returns whether the measured times of a method on this placement decide: see
+    `options.decides`."""
     of_method: dict[str, list[Result]] = {}
     for result in measured_results(profile):
         where = tuple(result.config.get(key) for key in ("operation", "ranks", "map_by"))
@@ -104,7 +105,7 @@ def measured_place(profile: Profile, operation: str, place: Placement, ranks: in
 
 
 def profile_at(profile: Profile, operation: str, place: Placement) -> Profile:
-    """Return the profile with the forms and results of the operation on this machine alone, if it has some
+    """Return the profile with only the forms and results of the operation on this machine, if it has these
     and others: several profiles may have been measured on different layouts."""
     others = {machine_shape(form) for form in profile.collectives if form.operation == operation}
     if place.text not in others or len(others) == 1:
@@ -137,13 +138,13 @@ def algorithm_changes(
     family: str | None,
     is_reliable: Callable[[str], bool] = lambda method: True,
 ) -> AlgorithmChanges:
-    """Compare the algorithms of `advice` with what was recorded.
+    """Compare the algorithms of `advice` with the recorded one.
 
-    Where a setting of the recording selected another algorithm than the default, that is what the others are
-    compared with: by its measured cost if the profile has it, else by the recorded time, of which a part may
-    be waiting. Where the calls took clearly longer than the default can and no setting is known, either the
-    ranks waited or a setting was not recorded: both are said. `is_reliable` says whether the times of
-    a method decide.
+    If a setting of the recording selected another algorithm than the default, the others are compared with
+    that: by its measured cost if the profile has it, otherwise by the recorded time, part of which may be
+    waiting. If the calls took clearly longer than the default can and no setting is known, either the ranks
+    waited or a setting was not recorded: both are reported. `is_reliable` returns whether the times of a
+    method decide.
     """
     what = f"{recorded.operation} of {format_bytes(recorded.size_bytes)}"
     default = next((one for one in advice.ranked if one.method == DEFAULT), None)
@@ -242,8 +243,8 @@ def _explain_excess(
     what: str,
     family: str | None,
 ) -> bool:
-    """Say why the calls may have taken longer than the default, and return whether a setting is suspected:
-    none was recorded, and an algorithm of the profile takes as long."""
+    """Add a note on why the calls may have taken longer than the default, and return whether a setting is
+    suspected: none was recorded, and an algorithm of the profile takes as long."""
     others = [one for one in ranked if parse_method(one.method).is_forced]
     alike = [one for one in others if _takes_as_long(recorded, one)]
     costs = [f"{format_seconds(recorded.calls * one.time_s.value)} for {one.method}" for one in alike]

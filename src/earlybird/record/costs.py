@@ -26,7 +26,7 @@ MOVED_ERROR = 0.35
 
 @dataclass(frozen=True)
 class Placement:
-    """A layout, with the text and mapping that it was made of."""
+    """A layout, with the text and mapping from which it was made."""
 
     layout: Layout
     text: str
@@ -35,7 +35,7 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Predicted seconds of the communication of one epoch or call: by the profile, and by its replicates.
+    """The predicted seconds of the communication of one epoch or call: by the profile, and by its replicates.
 
     Replicate k of two costs of one profile is the same draw; one of them may have fewer. Costs of collectives
     have `ends_s`, an interval, instead.
@@ -48,7 +48,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Communication:
-    """Where ranks communicate, at which costs, and the model of their exchanges."""
+    """The placement of the ranks, the costs of communication, and the model of their exchanges."""
 
     place: Placement
     profile: Profile
@@ -56,7 +56,7 @@ class Communication:
 
 
 def exchange_cost(exchange: PhaseExchange, how: Communication) -> Cost:
-    """Predict the slowest rank of an exchange, in the mean over epochs. Raises InputError."""
+    """Predict the slowest rank of an exchange, as the mean over epochs. Raises InputError."""
     return _mean_cost(exchange, lambda pattern: _cost_of(pattern, how))
 
 
@@ -81,11 +81,11 @@ def _cost_of(pattern: Pattern, how: Communication) -> Cost:
 
 
 def _early_cost_of(pattern: Pattern, how: Communication, partitions: int, delay_s: float) -> Cost:
-    """The time left after the last of equal partitions is ready, `delay_s` after the others.
+    """Return the time left after the last of equal partitions is ready, `delay_s` after the others.
 
-    What is sent early takes the time of its bytes, of which `delay_s` is hidden; the last partition of every
-    message follows. One message after the last partition is never worse, and libearlybird sends it if its
-    costs say so.
+    The partitions that are sent early take the time of their bytes, of which `delay_s` is hidden; the last
+    partition of every message follows. One message after the last partition is never worse, and libearlybird
+    sends it if its costs predict so.
     """
     last_bytes = -(-pattern.bytes // partitions)
     last, early, whole = (
@@ -114,7 +114,7 @@ def collective_cost(
 def changed_exchange_s(
     phase: MeasuredPhase, now: Cost, changed: Cost, error: float = MODEL_ERROR
 ) -> Estimate:
-    """Seconds of a phase in the run with `changed` communication.
+    """Return the seconds of a phase in the run with `changed` communication.
 
     The models do not describe waiting for late ranks, so the predicted difference is subtracted from the
     recorded time. Where they predict more than the exchange can have taken, both predictions are scaled to
@@ -126,20 +126,21 @@ def changed_exchange_s(
 
 
 def changed_collective_s(phase: MeasuredPhase, one: RecordedCollective, now: Cost, changed: Cost) -> Estimate:
-    """The same with another cost of each call of a collective."""
+    """Return the seconds of a phase in the run with another cost of each call of a collective."""
     return _hull(_changed(phase, one.calls, one_s, now, changed, MOVED_ERROR) for one_s in one.limits_s)
 
 
 def sped_up_collective_s(
     phase: MeasuredPhase, one: RecordedCollective, default_s: float, speed_up: Estimate
 ) -> Estimate:
-    """The same with a speed-up of each call, whose interval contains the error of the models."""
+    """Return the seconds of a phase in the run with a speed-up of each call, whose interval contains the
+    error of the models."""
     return _hull(_sped_up(phase, min(one.calls * default_s, one_s), speed_up) for one_s in one.limits_s)
 
 
 def recorded_collective_s(phase: MeasuredPhase, one: RecordedCollective, each_s: Estimate) -> Estimate:
-    """Return seconds of a phase with calls of `each_s` instead of all the time that was recorded, any part of
-    which may have been waiting that remains."""
+    """Return the seconds of a phase with calls of `each_s` instead of all the recorded time, any part of
+    which may be waiting that remains."""
     estimates = []
     for limit_s in one.limits_s:
         value, _, most = (
@@ -153,9 +154,9 @@ def recorded_collective_s(phase: MeasuredPhase, one: RecordedCollective, each_s:
 def packed_exchange_s(phase: MeasuredPhase, now: Cost, packed: Cost) -> Estimate:
     """Return `changed_exchange_s` with fewer messages.
 
-    The models count no processor time of messages where ranks share cores, and none beyond what a pair
-    measured alone. Packed messages may end all of it: at most all the time in the MPI but that of what is
-    still sent.
+    The models count no processor time of messages where ranks share cores, and none beyond the measurement of
+    a single pair. Packed messages may save all of it: at most all the time in the MPI except that of the
+    remaining messages.
     """
     value, low, high = changed_exchange_s(phase, now, packed)
     most_s = max(phase.most_communication_s, phase.mpi_s) - phase.epochs * packed.value_s * (1 - MODEL_ERROR)
@@ -163,7 +164,8 @@ def packed_exchange_s(phase: MeasuredPhase, now: Cost, packed: Cost) -> Estimate
 
 
 def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: int) -> Estimate:
-    """The same with a speed-up of each of the `messages` that a thread sends and receives."""
+    """Return the seconds of a phase in the run with a speed-up of each of the `messages` that a thread sends
+    and receives."""
     value, low, high = cost.speed_up
     wide = Estimate(
         value,
@@ -182,7 +184,7 @@ def _sped_up(phase: MeasuredPhase, cost_s: float, speed_up: Estimate) -> Estimat
 
 
 def _hull(estimates: Iterable[Estimate]) -> Estimate:
-    """The value of the first one, with an interval that contains those of all."""
+    """Return the value of the first estimate, with an interval that contains those of all."""
     first, *others = estimates
     all_of = (first, *others)
     return Estimate(first.value, min(one.low for one in all_of), max(one.high for one in all_of))
@@ -217,7 +219,8 @@ def _changed(
 
 
 def sum_of_savings(phase: MeasuredPhase, times_s: Sequence[Estimate]) -> Estimate:
-    """The time of the phase with several changes of different calls, each of which gives one of `times_s`.
+    """Return the time of the phase with several changes of different calls, each of which gives one of
+    `times_s`.
 
     Their errors are independent.
     """
@@ -232,7 +235,7 @@ def _left_s(phase: MeasuredPhase, saved_s: float) -> float:
 
 
 def attempt(compute: Callable[[], Cost], notes: list[str]) -> Cost | None:
-    """A cost, or None and a note on why there is none."""
+    """Return a cost, or None after adding a note on why there is none."""
     try:
         return compute()
     except InputError as error:

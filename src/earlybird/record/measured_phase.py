@@ -30,7 +30,7 @@ class RecordedCollective:
 
     Attributes
     ----------
-    calls : of each rank in the run.
+    calls : number of calls of each rank in the run.
     size_bytes : the mean size, as the models count it: of the buffer, or of the block between two ranks.
     least_s, mean_s : time in all these calls of the rank that spends the least, which waits least for the
         others; and the mean over ranks.
@@ -45,37 +45,37 @@ class RecordedCollective:
 
     @property
     def limits_s(self) -> tuple[float, ...]:
-        """How much of the time its communication can have taken, the most likely limit first.
+        """The possible times of its communication, the most likely limit first.
 
         A rank can leave a collective with a root long before it is complete, so there the rank that spends
-        the least does not say how long the others waited.
+        the least does not show how long the others waited.
         """
         return (self.mean_s, self.least_s) if self.operation in _ROOTED else (self.least_s,)
 
 
 @dataclass(frozen=True, eq=False)
 class PhaseExchange:
-    """What ranks exchange in the epochs of a phase: distinct exchanges, and their shares of the epochs."""
+    """The exchanges in the epochs of a phase: distinct exchanges, and their shares of the epochs."""
 
     patterns: tuple[Pattern, ...]
     shares: tuple[float, ...]
 
     @property
     def num_messages(self) -> float:
-        """The mean over epochs."""
+        """The mean number of messages over epochs."""
         return sum(
             share * len(pattern.bytes) for pattern, share in zip(self.patterns, self.shares, strict=True)
         )
 
     @property
     def mean_bytes(self) -> float:
-        """The mean over all messages."""
+        """The mean size over all messages."""
         totals = [float(pattern.bytes.sum()) for pattern in self.patterns]
         total = sum(share * size for size, share in zip(totals, self.shares, strict=True))
         return total / max(self.num_messages, 1e-300)
 
     def combined(self) -> "PhaseExchange":
-        """The same with one message for each pair."""
+        """Return the exchanges with one message for each pair."""
         return PhaseExchange(tuple(map(_combined, self.patterns)), self.shares)
 
 
@@ -88,14 +88,15 @@ def _combined(pattern: Pattern) -> Pattern:
 
 @dataclass(frozen=True)
 class SharedCommunicator:
-    """Messages of several threads of a rank on one communicator in a phase: of the rank with most of them.
+    """The messages of several threads of a rank on one communicator in a phase, for the rank with most of
+    them.
 
     Attributes
     ----------
-    threads : that send or receive on it.
-    messages : that the busiest thread sends and receives in the run.
-    size_bytes : the mean.
-    rank, peer : of the pair with most of these messages.
+    threads : number of threads that send or receive on it.
+    messages : number of messages that the busiest thread sends and receives in the run.
+    size_bytes : the mean size.
+    rank, peer : the pair with most of these messages.
     """
 
     threads: int
@@ -126,7 +127,7 @@ class MeasuredPhase:
 
     @cached_property
     def _mpi_s(self) -> np.ndarray:
-        """Seconds inside MPI calls by rank."""
+        """The seconds inside MPI calls by rank."""
         return np.array([
             1e-9 * float(busiest_thread(self.recording.ranks[rank], rows)["time_ns"].sum())
             for rank, rows in self._entries.items()
@@ -138,22 +139,23 @@ class MeasuredPhase:
 
     @cached_property
     def polls(self) -> bool:
-        """Whether a rank waits by calling MPI_Test and the like again and again: also between the calls."""
+        """Whether a rank waits by calling MPI_Test and similar functions repeatedly: it also waits between
+        the calls."""
         return polls(self.recording, self.phase)
 
     @property
     def most_communication_s(self) -> float:
-        """The most of `time_s` that communication can have taken."""
+        """The maximum of `time_s` that communication can have taken."""
         return self.time_s - self.least_s
 
     @property
     def least_s(self) -> float:
-        """What remains without communication: the time outside MPI calls; nothing is known if ranks poll."""
+        """The time that remains without communication: that outside MPI calls; 0 if ranks poll."""
         return 0.0 if self.polls else max(self.time_s - self.mpi_s, 0.0)
 
     @cached_property
     def has_messages(self) -> bool:
-        """Whether a rank sends to another one."""
+        """Whether a rank sends to another rank."""
         sent = self.phase.sent(self.recording)
         return bool((sent.src != sent.dst).any())
 
@@ -179,8 +181,8 @@ class MeasuredPhase:
 
     @cached_property
     def combined_exchange(self) -> PhaseExchange | None:
-        """The same with one message for each pair; None if it is no other exchange, or if the program may not
-        know a message before it has received another one."""
+        """The exchange with one message for each pair; None if it is the same exchange, or if the program may
+        not know a message before it has received another one."""
         if self.exchange is None or not self._sends_are_independent:
             return None
         combined = self.exchange.combined()
@@ -188,8 +190,8 @@ class MeasuredPhase:
 
     @cached_property
     def _sends_are_independent(self) -> bool:
-        """Whether an epoch is what is started and then completed, without a receive that returns between two
-        sends; and not a cut of blocking calls without end."""
+        """Whether all messages of an epoch are started and then completed, without a receive that returns
+        between two sends; false for a cut of blocking calls without end."""
         calls = set(map(base_name, self.phase.calls))
         received_by = {
             base_name(self.recording.ranks[rank].calls[call])
@@ -200,7 +202,7 @@ class MeasuredPhase:
 
     @cached_property
     def mean_sent_bytes(self) -> float:
-        """The mean size of messages to single ranks, outside collectives; 0 without any."""
+        """The mean size of messages to single ranks, outside collectives; 0 without messages."""
         messages, size_bytes = 0, 0
         for rank, rows in self._entries.items():
             sends = [k for k, name in enumerate(self.recording.ranks[rank].calls) if base_name(name) in SENDS]
@@ -210,7 +212,7 @@ class MeasuredPhase:
         return size_bytes / messages if messages else 0.0
 
     def shared_communicator(self) -> SharedCommunicator | None:
-        """The one with most messages that threads share; None if no two threads do."""
+        """Return the communicator with most messages that threads share; None if no two threads share one."""
         found = [
             one
             for rank, rows in self._entries.items()
@@ -221,9 +223,9 @@ class MeasuredPhase:
 
     @property
     def exchange_limits_s(self) -> tuple[float, ...]:
-        """How much of `time_s` the exchange can have taken, the most likely limit first.
+        """The possible values of the exchange's part of `time_s`, the most likely limit first.
 
-        Ranks that poll may wait between the calls too, or compute. What collectives took is theirs.
+        Ranks that poll may wait between the calls too, or compute. The time of collectives is excluded.
         """
         collective_s = sum(one.mean_s for one in self.collectives)
         limits_s = dict.fromkeys((self.most_communication_s, self.mpi_s))
@@ -254,7 +256,7 @@ class MeasuredPhase:
 
 
 def _by_members(one: RankRecording, rows: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Entries on intra-communicators with the same members, as duplicates of one have."""
+    """Yield the entries on intra-communicators with the same members, such as duplicates of one."""
     numbers: dict[tuple[int, ...], list[int]] = {}
     for number in np.unique(rows["communicator"]).tolist():
         communicator = one.communicators.get(number)
@@ -265,7 +267,7 @@ def _by_members(one: RankRecording, rows: np.ndarray) -> Iterator[tuple[tuple[in
 
 
 def _shared(rank: int, rows: np.ndarray) -> Iterator[SharedCommunicator]:
-    """The communicators on which several threads of a rank have `rows` of messages."""
+    """Yield the communicators on which several threads of a rank have `rows` of messages."""
     for number in np.unique(rows["communicator"]).tolist():
         part = rows[rows["communicator"] == number]
         threads, of_thread = np.unique(part["thread"], return_inverse=True)
@@ -280,7 +282,7 @@ def _shared(rank: int, rows: np.ndarray) -> Iterator[SharedCommunicator]:
 
 
 def _collective(operation: str, ranks: int, sums: np.ndarray) -> RecordedCollective:
-    """`sums`: calls, bytes and nanoseconds of each rank that left a file."""
+    """Return the collective from `sums`: calls, bytes and nanoseconds of each rank that left a file."""
     calls, size, time_ns = sums.T
     mean_bytes = float(size.sum() / max(calls.sum(), 1))
     if operation in ("gather", "scatter"):

@@ -98,14 +98,14 @@ ASSUMPTIONS = {
 
 @dataclass(frozen=True)
 class EarlySending:
-    """How partitions of the program's messages would become ready.
+    """The way in which partitions of the program's messages would become ready.
 
     Attributes
     ----------
-    partitions : of every message; None: as many as threads arrived before the sends.
-    delay_s : of the last partition after the others; None: as recorded, else by `noise_share`.
-    noise_share : the delay as a share of the computation of an epoch; None: NOISE_SHARE, where no arrivals
-        were recorded.
+    partitions : number for every message; None: as many as threads arrived before the sends.
+    delay_s : delay of the last partition after the others; None: as recorded, otherwise by `noise_share`.
+    noise_share : the delay as a share of the computation of an epoch; None: NOISE_SHARE, if no arrivals were
+        recorded.
     """
 
     partitions: int | None = None
@@ -120,7 +120,7 @@ class Changes:
     Attributes
     ----------
     placements : other layouts.
-    profiles : of other MPIs, by name.
+    profiles : profiles of other MPIs, by name.
     """
 
     placements: Sequence[Placement] = ()
@@ -129,7 +129,7 @@ class Changes:
 
 
 def recorded_place(recording: Recording) -> Placement:
-    """The layout of the recording: its hosts in the order of their first ranks, with one socket each.
+    """Return the layout of the recording: its hosts in the order of their first ranks, with one socket each.
 
     Raises InputError if a rank is missing: its host is unknown.
     """
@@ -150,7 +150,7 @@ def recorded_place(recording: Recording) -> Placement:
 
 
 def other_mappings(place: Placement) -> list[Placement]:
-    """The same nodes filled in other orders, as far as they differ."""
+    """Return the same nodes filled in other orders, if they differ."""
     try:
         places = [Placement(parse_layout(place.text, one), place.text, one) for one in MAPPINGS]
     except InputError:  # a file, or a layout that has no text
@@ -173,10 +173,10 @@ def project(
     changes: Changes,
     only_phase: int | None = None,
 ) -> Projection:
-    """What each of `changes`, aggregation and other collective algorithms would save in each phase.
+    """Return the saving of each of `changes`, aggregation and other collective algorithms in each phase.
 
-    Phases that take less than 1 % of the run are left out, unless `only_phase` names one. Raises InputError
-    if the layout has another number of ranks, or if there is no such phase.
+    Phases that take less than 1 % of the run are omitted, unless `only_phase` names one. Raises InputError if
+    the layout has another number of ranks, or if there is no such phase.
     """
     for one in (place, *changes.placements):
         if one.layout.num_ranks != recording.size:
@@ -223,7 +223,7 @@ def project(
 def _left_out(
     projected: Sequence[ProjectedPhase], measured: Sequence[MeasuredPhase], only_phase: int | None
 ) -> list[str]:
-    """Where to look if nothing is projected of the phases that take most of the run."""
+    """Return where to look if nothing is projected for the phases that take most of the run."""
     if only_phase is not None or any(phase.changes for phase in projected):
         return []
     numbers = {phase.number for phase in projected}
@@ -253,8 +253,8 @@ class _Projector:
         self._undescribed: dict[float, str] = {}
 
     def causes(self, balance: WorkBalance | None, phases: Sequence[ProjectedPhase]) -> tuple[str, ...]:
-        """Return what costs time and is no change, or what keeps it from being known, after all `phases` are
-        projected. Uneven work explains time in the MPI that no model describes."""
+        """Return what costs time and is no change, or what prevents it from being known, after all `phases`
+        are projected. Uneven work explains time in the MPI that no model describes."""
         causes = list(self._causes)
         if _is_cut(self.recording) and all(phase.model_s is None for phase in phases):
             causes.append("record the program again, until all ranks have ended and left a whole file")
@@ -270,7 +270,7 @@ class _Projector:
         return tuple(causes)
 
     def stated(self, phase: ProjectedPhase) -> ProjectedPhase:
-        """Return the phase without estimates that say nothing, with the reason in their place."""
+        """Return the phase without uninformative estimates, with the reason in their place."""
         return replace(phase, changes=tuple(self._stated(phase, one) for one in phase.changes))
 
     def _stated(self, phase: ProjectedPhase, change: ProjectedChange) -> ProjectedChange:
@@ -289,7 +289,7 @@ class _Projector:
         )
 
     def stated_of_run(self, change: RunChange) -> RunChange:
-        """Return the same of a change of all phases."""
+        """Return a change of all phases without an uninformative estimate, with the reason in its place."""
         speed_up = change.run_speed_up
         if speed_up is None or not (is_unknown(speed_up) or is_bound(speed_up)):
             return change
@@ -384,12 +384,12 @@ class _Projector:
         return ", or ranks shared cores in another way" * (self._core_wait_share >= MIN_CORE_WAIT)
 
     def _is_mostly_undescribed(self, measured: MeasuredPhase, model_s: float) -> bool:
-        """Whether most of the time in the MPI is none of the predicted communication."""
+        """Return whether most of the time in the MPI is outside the predicted communication."""
         rest_s = measured.mpi_s - model_s
         return 0 < model_s < rest_s and rest_s >= _MIN_WAITING * self.recording.run_s
 
     def _who_waits(self) -> str:
-        """How to see it."""
+        """Return how to see which rank waits."""
         if any(self.recording.path.glob("*.trace")):
             return f"`earlybird show {path_argument(self.recording.path)}` says where ranks wait for whom"
         return "record with `--events 10000` to see where ranks wait for whom"
@@ -402,7 +402,8 @@ class _Projector:
             return None
 
     def _joined(self, measured: MeasuredPhase, changes: Sequence[ProjectedChange]) -> list[ProjectedChange]:
-        """A layout or an MPI changes the exchange and the collectives of a phase: their savings add up."""
+        """Return the changes joined: a layout or an MPI changes the exchange and the collectives of a phase,
+        so their savings add up."""
         alike: dict[tuple[str, str], list[ProjectedChange]] = {}
         for change in changes:
             alike.setdefault((change.kind, change.change), []).append(change)
@@ -423,9 +424,9 @@ class _Projector:
         ]
 
     def _with_core_wait(self, measured: MeasuredPhase, change: ProjectedChange) -> ProjectedChange:
-        """Where ranks share cores, the time inside the MPI is the scheduler's: a rank that polls has the core
-        that another one needs. Another layout or MPI may end all of it, or double the waiting for cores;
-        fewer messages, or those of another algorithm, may end it."""
+        """Return the change with the effect of shared cores. The time inside the MPI is then the scheduler's:
+        a rank that polls has the core that another rank needs. Another layout or MPI may end all of it, or
+        double the waiting for cores; fewer messages, or those of another algorithm, may end it."""
         share = self._core_wait_share
         if change.kind not in (*OF_RUN, AGGREGATION, COLLECTIVE) or share < MIN_CORE_WAIT:
             return change
@@ -492,7 +493,7 @@ class _Projector:
             )  # fmt: skip
 
     def _of_threads(self, measured: MeasuredPhase) -> Iterator[ProjectedChange]:
-        """A communicator for each thread, where threads share one (the remedy of the MPICH article)."""
+        """Yield a communicator for each thread, if threads share one (the remedy of the MPICH article)."""
         shared = measured.shared_communicator()
         if shared is None:
             return
@@ -520,7 +521,7 @@ class _Projector:
             yield replace(change, basis=cost.basis)
 
     def _partitions(self, measured: MeasuredPhase) -> tuple[int, float, str] | None:
-        """Partitions, their delay and its source; None if nothing is known of them."""
+        """Return partitions, their delay and its source; None if nothing is known about them."""
         if measured.mean_sent_bytes < _MIN_PARTITIONED_BYTES:
             return None
         early = self.changes.early
@@ -544,7 +545,8 @@ class _Projector:
         return partitions, delay_s, f"by {labels.percent(share)} noise"
 
     def _lacking_forms(self) -> Iterator[str]:
-        """Yield what measures each operation without forms, at the sizes of all phases."""
+        """Yield a remark for each operation without forms, with the command that measures it at the sizes of
+        all phases."""
         shape = self.place.text if is_shape(self.place.text) else None
         own_core = (
             "ranks shared cores, where this takes long and is noisy: measure with a core for each rank; "
@@ -558,7 +560,7 @@ class _Projector:
     def _of_collective(
         self, measured: MeasuredPhase, one: RecordedCollective, notes: list[str]
     ) -> tuple[Cost | None, list[ProjectedChange]]:
-        """The predicted cost of the default, and changes."""
+        """Return the predicted cost of the default, and changes."""
         if one.ranks != self.place.layout.num_ranks:
             self._remarks[
                 "collectives over a part of the ranks are left out: profiles describe all ranks of a layout"
@@ -622,7 +624,7 @@ class _Projector:
         self, measured: MeasuredPhase, kind: str, name: str, action: str, time_s: Estimate
     ) -> ProjectedChange:
         def speed_up(whole_s: float) -> Estimate:
-            """Over a time that contains that of the phase."""
+            """Return the speed-up over a time that contains that of the phase."""
             ratios = [whole_s / max(whole_s - measured.time_s + one, 1e-12) for one in time_s]
             return Estimate(ratios[0], ratios[2], ratios[1])
 
@@ -635,7 +637,7 @@ def _time_s(change: ProjectedChange) -> float:
 
 
 def _reason(speed_up: Estimate, cause: str) -> str:
-    """Say why a speed-up is unknown or only a bound."""
+    """Return why a speed-up is unknown or only a bound."""
     low, high = f"{speed_up.low:.3g}", f"{speed_up.high:.3g}"
     if is_unknown(speed_up):
         return f"nothing can be said, as a speed-up from {low} to {high} agrees with what is known: {cause}"
@@ -643,7 +645,7 @@ def _reason(speed_up: Estimate, cause: str) -> str:
 
 
 def _placing(place: Placement) -> str:
-    """How to get this layout."""
+    """Return how to get this layout."""
     option = f" (--map-by {place.map_by} in most launchers)" if place.map_by != "core" else ""
     return f"place the ranks as {place.layout.text}{option}"
 

@@ -17,15 +17,15 @@ _SAME_COST_BYTES = 1024
 
 @dataclass(frozen=True)
 class ThreadMessageCost:
-    """The cost of a message of one of several threads, and what communicators of their own change.
+    """The cost of a message of one of several threads, and the effect of separate communicators.
 
     Attributes
     ----------
     method : PER_THREAD or CONTEXTS.
     shared_s : seconds of a thread for each message that it sends or receives on a communicator that all
         threads share.
-    speed_up : the same / with this method.
-    basis : MEASURED at about this size, else EXTRAPOLATED.
+    speed_up : `shared_s` / the time with this method.
+    basis : MEASURED at about this size, otherwise EXTRAPOLATED.
     """
 
     method: str
@@ -37,11 +37,11 @@ class ThreadMessageCost:
 def thread_message_costs(
     profile: Profile, level: str, threads: int, size_bytes: float
 ) -> list[ThreadMessageCost]:
-    """For each method that `measure msgrate` compared with a shared communicator at this level with as many
-    threads; at the measured size that is nearest to `size_bytes`.
+    """Return the costs for each method that `measure msgrate` compared with a shared communicator at this
+    level with as many threads; at the measured size that is nearest to `size_bytes`.
 
-    Threads that shared cores took turns, so their rates say nothing of threads that send at once, and are
-    left out; so are rates with reused buffers.
+    Threads that shared cores took turns, so their rates show nothing about threads that send at once, and are
+    omitted; so are rates with reused buffers.
     """
     rates = [
         one
@@ -78,7 +78,8 @@ def _point(result: Result) -> tuple[int, int]:
 
 
 def _speed_up(shared: Result, one: Result) -> Estimate:
-    """That of common rounds; launches with contexts have none with `shared` without contexts."""
+    """Return the speed-up in common rounds; launches with contexts have none with `shared` without
+    contexts."""
     if one.config.get("vcis") is None and one.speed_up is not None:
         return one.speed_up
     return ratio_of(shared.time_s, one.time_s)

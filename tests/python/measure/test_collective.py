@@ -47,6 +47,8 @@ def test_ranks_fill_the_layout_that_is_given():
 def test_the_statistic_is_that_of_all_operations(statistic, is_mean):
     found = groups(statistic=statistic)
     assert {group.mean_over_ranks for group in found if group.methods} == {is_mean}
+    said = remarks(Options(statistic=statistic), PLACE)
+    assert any("is the mean over ranks" in remark for remark in said) == is_mean
 
 
 @pytest.mark.parametrize(

@@ -398,3 +398,8 @@ def test_the_answer_agrees_with_the_tables():
     assert figure.sentence.startswith(
         "Among 8 ranks, no algorithm is clearly faster than the MPI's default ("
     )
+
+
+def test_the_unknown_mapping_of_an_import_is_in_no_sentence_and_no_command():
+    text = render(Material(runs=(MeasuredRun("run", {}, (), samples(map_by="unknown")),)))
+    assert "among 8 ranks" in text and "by unknown" not in text and "--map-by unknown" not in text

@@ -85,7 +85,7 @@ def test_speed_ups_have_intervals_and_the_line_one():
     one = figure(chapter(samples()), "gain")
     traces = {trace["name"]: trace for trace in one.data}
     assert "Funnelled communication" not in traces
-    library = traces["Libearlybird"]
+    library = traces["libearlybird"]
     assert library["x"] == pytest.approx([1.6, 1.6]) and library["marker"]["color"] == axes.color("earlybird")
     assert len(library["error_x"]["array"]) == 2
     (line,) = one.layout["shapes"]
@@ -113,7 +113,7 @@ def test_several_numbers_of_ranks_have_a_figure_and_table_of_scaling():
     )
     one = figure(found, "scaling")
     traces = {trace["name"]: trace for trace in one.data if trace.get("name")}
-    library = traces["Libearlybird"]
+    library = traces["libearlybird"]
     assert library["x"] == [1, 2, 4]
     assert library["y"] == pytest.approx([32e-5 / ranks / 1.6 for ranks in (1, 2, 4)])
     assert "efficiency 100 %" in library["hovertext"][2]

@@ -71,27 +71,27 @@ def figure(found, kind):
 def test_every_metric_is_drawn_by_method():
     found = chapter(samples())
     overhead, _ = figure(found, "overhead")
-    assert set(overhead) == {"Message per partition", "MPI partitioned communication", "Libearlybird"}
-    assert overhead["Libearlybird"]["x"] == [40_000, 400_000]
+    assert set(overhead) == {"Message per partition", "MPI partitioned communication", "libearlybird"}
+    assert overhead["libearlybird"]["x"] == [40_000, 400_000]
     perceived, _ = figure(found, "perceived")
     hardware = perceived["Single message"]["y"]
     assert hardware == pytest.approx([size / (LATENCY_S + size / BANDWIDTH) for size in (40_000, 400_000)])
     availability, _ = figure(found, "availability")
     late = 1 - (LATENCY_S + 1e5 / BANDWIDTH) / (LATENCY_S + 4e5 / BANDWIDTH)
     # Only the last partition is sent after the join; its predecessors still occupy the link by then.
-    assert 0 < availability["Libearlybird"]["y"][1] <= late + 1e-9
+    assert 0 < availability["libearlybird"]["y"][1] <= late + 1e-9
     assert availability["MPI partitioned communication"]["y"] == pytest.approx([0, 0], abs=1e-9)
 
 
 def test_the_timeline_is_of_a_measured_iteration_relative_to_the_join():
     traces, one = figure(chapter(samples()), "timeline")
-    ready = traces["Libearlybird: MPI_Pready is called"]["x"]
+    ready = traces["libearlybird: MPI_Pready is called"]["x"]
     assert ready == pytest.approx([-1e-4, -1e-4, -1e-4, 0])
     arrived = traces["MPI partitioned communication: arrived"]["x"]
     assert len(set(arrived)) == 1 and arrived[0] > 0
     assert one.layout["shapes"][0]["x0"] == 0
     assert "MPI_Pready is called 100 us before the join" in " ".join(
-        traces["Libearlybird: MPI_Pready is called"]["hovertext"]
+        traces["libearlybird: MPI_Pready is called"]["hovertext"]
     )
 
 
@@ -107,7 +107,7 @@ def test_settings_and_mpis_have_selectors():
 def test_the_answer_names_the_calls_that_leave_more_time():
     found = chapter(samples())
     (answer,) = found.answers
-    assert answer.number.startswith("availability") and answer.sentence.startswith("Libearlybird")
+    assert answer.number.startswith("availability") and answer.sentence.startswith("libearlybird")
     assert "earlybird exec" in answer.do and "message per partition" in answer.sentence
     (few,) = chapter(tuple(one for one in samples() if int(one.launch) < 2)).answers
     assert "--launches" in few.do

@@ -100,6 +100,18 @@ def test_crossovers_are_in_the_sentence_and_in_a_table():
     assert "1 KiB in 4 partitions take 4 times as long" in result.sentence
 
 
+@pytest.mark.parametrize("unresolved", [1 << 10, 1 << 14, 1 << 22])
+def test_a_size_of_which_the_clock_resolved_no_time_is_no_crossover(unresolved):
+    parts = overtaking()
+    mute = tuple(
+        replace(sample, times_s=sample.times_s * 0) if sample.config["size_bytes"] == unresolved else sample
+        for sample in sum(parts, ())
+    )
+    (changes,) = chapter(mute).closing
+    (row,) = changes.rows
+    assert row[-4] == "single message" and row[-2] == "libearlybird" and all(row[-4:])
+
+
 def test_a_lead_within_the_launch_spread_does_not_change_the_best_method():
     first = samples(1 << 10, gains={"single": 1.0, "many": 1.02})
     (one,) = pipelines(material(first, samples(1 << 20, gains={"single": 1.0, "many": 1.5})))

@@ -61,6 +61,8 @@ def report(
     )
     if where is not None and not collected.patterns:
         raise InputError(f"--layout {layout} is for patterns, but none is given; add one, such as mesh.csv")
+    for remark in collected.remarks:
+        note(remark)
     if output is not None or not terminal:
         output = output or Path("report.html")
         page.write_page(collected, output, paper_chapters)

@@ -114,12 +114,8 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
         print_line(table.caption)
         print_table(table)
         print_line()
-        below = (
-            (place_line(material, paper.name), paper.legend, summary(rows))
-            if material.runs
-            else (paper.legend,)
-        )
-        for line in filter(None, below):
+        repeated = summary(rows) if material.runs else ""
+        for line in filter(None, (place_line(material, paper.name), paper.legend, repeated)):
             print_line(line)
 
 

@@ -36,11 +36,11 @@ def up(
 ) -> Cluster:
     """Start a cluster of `num_nodes` whose links carry `rate_bytes_per_s` on the wire, each way.
 
-    The link measurements of `measure` are kept in the cluster's file. Nothing is left of a cluster whose
-    start or measurement fails or is interrupted.
+    The link measurements of `measure` are kept in the cluster's file. A cluster whose start or measurement
+    fails or is interrupted is removed completely.
 
-    Raises InputError when the numbers make no sense, the name is taken or a permission is missing, WorkError
-    when the kernel refuses a part of it.
+    Raises InputError if the numbers are invalid, the name is taken or a permission is missing, WorkError if
+    the kernel refuses a part of it.
     """
     state.check_name(name)
     if not 2 <= num_nodes <= network.MAX_NODES:
@@ -80,7 +80,7 @@ def up(
 
 
 def _take_back(name: str, keeper: subprocess.Popen) -> None:
-    """End a partly started cluster `name`; returns when it has ended."""
+    """End a partly started cluster `name`; return when it has ended."""
     keeper.kill()  # its nodes are killed with it
     keeper.wait()
     with contextlib.suppress(
@@ -91,9 +91,9 @@ def _take_back(name: str, keeper: subprocess.Popen) -> None:
 
 
 def down(name: str) -> None:
-    """End the cluster `name` and every process in it; returns when they have ended.
+    """End the cluster `name` and every process in it; return when they have ended.
 
-    WorkError when some do not end in bounded time.
+    Raises WorkError if some do not end in bounded time.
     """
     cluster = state.find(name)
     for number in (signal.SIGTERM, signal.SIGKILL):  # a keeper that is killed takes its nodes with it
@@ -109,7 +109,7 @@ def down(name: str) -> None:
 
 
 def _ended(cluster: Cluster) -> bool:
-    """Whether keeper and nodes end in `_DOWN_LIMIT_S`."""
+    """Return whether keeper and nodes end within `_DOWN_LIMIT_S`."""
     end_s = time.monotonic() + _DOWN_LIMIT_S
     while not all(process.ended() for process in (cluster.keeper, *(n.process for n in cluster.nodes))):
         if time.monotonic() > end_s:

@@ -54,7 +54,7 @@ def main(
 
 
 def _heard(number: int, starter: subprocess.Popen) -> str:
-    """The next line of a node that is being set up."""
+    """Return the next line of a node that is being set up."""
     line = starter.stdout.readline().strip()
     if not line:
         errors = starter.stderr.read().strip().splitlines()
@@ -90,7 +90,8 @@ def _hosts(num_nodes: int) -> str:
 
 
 def _write_agent(cluster: Cluster) -> None:
-    """The replacement for ssh: ignored options, a node's name, and the command that a shell there runs."""
+    """Write the replacement for ssh: it takes ignored options, a node's name, and the command that a shell
+    there runs."""
     cases = "\n".join(f"{each.name}|{each.address}) pid={each.pid} ;;" for each in cluster.nodes)
     own, kinds = cluster.mode.enter(0)[3:], [f"--{kind}" for kind in NODE_NAMESPACES]
     text = f"""\

@@ -27,10 +27,11 @@ _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 @dataclass(frozen=True)
 class ClusterLauncher:
-    """Ranks by mpiexec on the nodes of `cluster`, each with a core for every one of its `threads`.
+    """A launcher of ranks by mpiexec on the nodes of `cluster`, each with a core for every one of its
+    `threads`.
 
-    `link` is what the cluster's network was measured to carry before this session, see `link.py`. Nodes that
-    are `left_out` may have died.
+    `link` is the network performance that was measured before this session, see `link.py`. Nodes that are
+    `left_out` may have died.
     """
 
     mpi: Flavour
@@ -85,7 +86,7 @@ class ClusterLauncher:
         return launched
 
     def invocation(self, layout: Layout, folder: Path) -> Invocation:
-        """The arguments before a program that runs as the ranks of `layout`, and the variables to set.
+        """Return the arguments before a program that runs as the ranks of `layout`, and the variables to set.
 
         `folder` is for files that the ranks read.
         """
@@ -117,7 +118,7 @@ def _places(root: Path) -> Places:
 
 
 def _require_visible(path: Path) -> None:
-    """Raise InputError for a path that the nodes cannot see: /dev/shm is each node's own."""
+    """Raise InputError for a path that the nodes cannot see: each node has its own /dev/shm."""
     if path.resolve().is_relative_to(shared_memory.FOLDER):
         raise InputError(
             f"{path} is below {shared_memory.FOLDER}, of which every node of a cluster has its own; "

@@ -22,7 +22,8 @@ _MAX_NODES = 8
 
 
 def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dict[str, Any]:
-    """Rate, latency and BW(N) of the links of at most 8 nodes; {} for one node, which has no link to use.
+    """Measure rate, latency and BW(N) of the links of at most 8 nodes; return {} for one node, which has no
+    link to use.
 
     Parameters
     ----------
@@ -30,10 +31,10 @@ def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dic
 
     Returns
     -------
-    expected_bytes_per_s : what TCP can carry at the requested rate.
+    expected_bytes_per_s : rate that TCP can carry at the requested rate on the wire.
     bandwidth_bytes_per_s : N -> what a node receives while every node sends N streams to the next and
         receives as many, the median over nodes; slowest_node_bytes_per_s : the same of the slowest node.
-    incast_bytes_per_s : what node0 receives while all others send to it.
+    incast_bytes_per_s : rate that node0 receives while all others send to it.
     latency_s : half the round trip of one byte.
     matches : whether the least N of every node and the incast are within `TOLERANCE` of what was expected.
 
@@ -62,7 +63,7 @@ def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dic
 
 
 def describe_mismatch(link: dict[str, Any]) -> str | None:
-    """A sentence if the links do not carry the requested rate; None if they do."""
+    """Return a sentence if the links do not carry the requested rate; None if they do."""
     if link.get("matches", True):
         return None
     expected, incast = link["expected_bytes_per_s"], link["incast_bytes_per_s"]
@@ -82,14 +83,15 @@ def describe_mismatch(link: dict[str, Any]) -> str | None:
 
 
 def _ring(cluster: Cluster, streams: int) -> list[float]:
-    """Bytes per second that each node receives while every node sends `streams` streams to the next."""
+    """Return the bytes per second that each node receives while every node sends `streams` streams to the
+    next."""
     addresses = [node.address for node in cluster.nodes]
     targets = {k: [addresses[(k + 1) % len(addresses)]] * streams for k in range(len(addresses))}
     return _stream(cluster, targets, dict.fromkeys(targets, streams))
 
 
 def _incast(cluster: Cluster) -> float:
-    """Bytes per second that the first node receives while all others send to it."""
+    """Return the bytes per second that the first node receives while all others send to it."""
     others = range(1, len(cluster.nodes))
     targets = {0: []} | {k: [cluster.nodes[0].address] for k in others}
     return _stream(cluster, targets, {0: len(others)} | dict.fromkeys(others, 0))[0]

@@ -33,10 +33,10 @@ def node_address(node: int) -> str:
 
 
 def payload_bytes_per_s(rate_bytes_per_s: float) -> float:
-    """What TCP can carry over frames of 1500 bytes at this rate on the wire."""
+    """Return the rate that TCP can carry over frames of 1500 bytes at this rate on the wire."""
     return rate_bytes_per_s * PAYLOAD_BYTES / FRAME_BYTES
 
 
 def port_name(node: int) -> str:
-    """The bridge's end of a node's pair."""
+    """Return the name of the bridge's end of a node's pair."""
     return f"port{node}"

@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 @dataclass(frozen=True)
 class Process:
-    """A process of the machine; its start time distinguishes it from a later one with the same id."""
+    """A process of the machine; its start time distinguishes it from a later process with the same id."""
 
     pid: int
     began_ticks: int
@@ -43,12 +43,13 @@ class Process:
         return cls(pid, int(_stat(pid)[_BEGAN]))
 
     def runs(self) -> bool:
-        """Whether it is there and not about to end: the first process of a node takes a second to do so."""
+        """Return whether the process exists and is not about to end: the first process of a node takes a
+        second to end."""
         stat = _stat(self.pid)
         return not self._ended(stat) and not int(stat[_FLAGS]) & _EXITING
 
     def ended(self) -> bool:
-        """Whether it is a zombie."""
+        """Return whether the process is a zombie."""
         return self._ended(_stat(self.pid))
 
     def _ended(self, stat: list[str]) -> bool:
@@ -69,7 +70,7 @@ def _stat(pid: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Node:
-    """A node and its first process, with which it ends."""
+    """A node and its first process, with which the node ends."""
 
     name: str
     address: str
@@ -82,7 +83,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that came up. `link` is what was measured of its network then, see `link.py`."""
+    """A cluster that was started. `link` is the measurement of its network at that time, see `link.py`."""
 
     name: str
     rate_bytes_per_s: float
@@ -98,29 +99,31 @@ class Cluster:
 
     @property
     def agent(self) -> Path:
-        """The ssh-like command that runs a command on a node; InputError if it may be another's."""
+        """The ssh-like command that runs a command on a node; raises InputError if it may be another
+        user's."""
         with opened(self.name) as folder:
             os.close(folder.open(AGENT, os.O_RDONLY))
             return folder.path / AGENT
 
     def head_arguments(self) -> list[str]:
-        """The arguments before a command that uses the cluster's network, such as mpiexec."""
+        """Return the arguments before a command that uses the cluster's network, such as mpiexec."""
         # Entering a user namespace clears what ties a process to its parent: tie it again.
         return [*self.mode.enter(self.keeper.pid, "net"), "setpriv", "--pdeathsig", "TERM", "--"]
 
     def node_arguments(self, node: Node) -> list[str]:
-        """The arguments before a command that runs on `node` and ends with the process that started it."""
+        """Return the arguments before a command that runs on `node` and ends with the process that started
+        it."""
         # nsenter stays outside the node and its child would outlive it.
         return [*self.mode.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
 
     def require_whole(self, left_out: Collection[str] = ()) -> None:
-        """Raise WorkError when a part of the cluster has died, other than the nodes that are left out."""
+        """Raise WorkError if a part of the cluster has died, other than the nodes that are left out."""
         if (cause := self.trouble(left_out)) is not None:
             raise WorkError(cause)
 
     def trouble(self, left_out: Collection[str] = ()) -> str | None:
-        """A sentence on what of the cluster has died and what to do; None while all of it is there, but for
-        the nodes that are left out."""
+        """Return a sentence on which part of the cluster has died and what to do; None while all of it
+        exists, except for the nodes that are left out."""
         if not self.keeper.runs():
             return _died(self.name)
         devices = self._network_devices()
@@ -136,18 +139,18 @@ class Cluster:
         )
 
     def lost_nodes(self) -> list[str]:
-        """Names of the nodes that have died."""
+        """Return the names of the nodes that have died."""
         return [node.name for node in self.nodes if not node.process.runs()]
 
     def received_bytes(self) -> list[int | None]:
-        """Bytes that each node has received over its link since the cluster started; None if the link no
-        longer exists."""
+        """Return the bytes that each node has received over its link since the cluster started; None if the
+        link no longer exists."""
         devices = self._network_devices()
         counters = [devices.get(network.port_name(k)) for k in range(len(self.nodes))]
         return [counter and counter[_SENT_BYTES] for counter in counters]
 
     def describe(self) -> str:
-        """Description of the network, identical for identical clusters."""
+        """Return a description of the network, identical for identical clusters."""
         return (
             f"virtual links of {8 * self.rate_bytes_per_s / 1e6:.10g} Mbit/s each way, TCP "
             f"{network.CONGESTION_CONTROL} with buffers of {format_bytes(self.send_buffer_bytes)} and "
@@ -155,7 +158,7 @@ class Cluster:
         )
 
     def _network_devices(self) -> dict[str, list[int]]:
-        """Counters of every device at the cluster's head, as /proc/net/dev lists them."""
+        """Return the counters of every device at the cluster's head, as /proc/net/dev lists them."""
         try:
             lines = Path(f"/proc/{self.keeper.pid}/net/dev").read_text().splitlines()[2:]
         except OSError:
@@ -176,14 +179,14 @@ def check_name(name: str) -> None:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a cluster, for messages and programs; what is in it is reached by `opened`."""
+    """Return the folder of a cluster, for messages and programs; its content is accessed by `opened`."""
     check_name(name)
     return _folder_of_all() / name
 
 
 @contextlib.contextmanager
 def opened(name: str) -> Iterator[PrivateFolder]:
-    """The folder of the cluster `name`, open for the block; WorkError if there is none any more."""
+    """Yield the folder of the cluster `name`, open for the block; raise WorkError if it no longer exists."""
     with contextlib.ExitStack() as stack:
         try:
             clusters = stack.enter_context(private_folder.opened(_folder_of_all()))
@@ -198,8 +201,8 @@ def _died(name: str) -> str:
 
 
 def find(name: str) -> Cluster:
-    """The running cluster `name`, or the only one where `name` is empty; InputError naming those there
-    are."""
+    """Return the running cluster `name`, or the only cluster if `name` is empty; raise InputError, naming the
+    running clusters, if there is none."""
     running = {cluster.name: cluster for cluster in all_running()}
     if not name and len(running) == 1:
         return next(iter(running.values()))
@@ -215,7 +218,7 @@ def find(name: str) -> Cluster:
 
 
 def all_running() -> list[Cluster]:
-    """Every running cluster of this user, by name. What a crash or a reboot left of others is removed."""
+    """Return every running cluster of this user, by name; remove what a crash or a reboot left of others."""
     running = []
     with _registry() as registry:
         for name in filter(_NAME.fullmatch, registry.names()):
@@ -240,9 +243,9 @@ def save(cluster: Cluster) -> None:
 
 def claim(name: str) -> int:
     """Make the folder of a new cluster and return its lock, held: the cluster lives as long as some process
-    has it.
+    holds it.
 
-    InputError when a cluster of this name is running.
+    Raises InputError if a cluster of this name is running.
     """
     check_name(name)
     with _registry() as registry:
@@ -265,9 +268,10 @@ _jobs_of_this_process: dict[str, int] = {}
 
 
 def begin_job(cluster: Cluster) -> None:
-    """Keep other measurements off `cluster` until this process ends, by a lock that the kernel takes back.
+    """Keep other measurements off `cluster` until this process ends, by a lock that the kernel releases.
 
-    A process that has it may ask again. InputError naming another process that measures on it already.
+    A process that holds it may call this again. Raises InputError, naming the other process, if one already
+    measures on it.
     """
     with _registry(), opened(cluster.name) as folder:
         if (other := _job_in(folder)) is not None:
@@ -289,7 +293,7 @@ def begin_job(cluster: Cluster) -> None:
 
 
 def job_on(cluster: Cluster) -> str | None:
-    """Description of the process that measures on `cluster`, None if there is none."""
+    """Return a description of the process that measures on `cluster`, None if there is none."""
     with _registry(), opened(cluster.name) as folder:
         return _job_in(folder)
 
@@ -332,7 +336,8 @@ def _cluster_of(value: dict[str, Any]) -> Cluster:
 
 
 def _is_locked(folder: PrivateFolder, name: str) -> bool:
-    """Whether some process holds the lock of a cluster, by its name in the folder of all, or of a file."""
+    """Return whether some process holds the lock of a cluster, by its name in the folder of all, or of a
+    file."""
     try:
         lock = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.descriptor)
     except OSError:
@@ -345,7 +350,7 @@ def _is_locked(folder: PrivateFolder, name: str) -> bool:
 
 @contextlib.contextmanager
 def _registry() -> Iterator[PrivateFolder]:
-    """The folder of all clusters, locked against concurrent changes. An empty one is removed."""
+    """Yield the folder of all clusters, locked against concurrent changes; remove it if it is empty."""
     path, folder = _folder_of_all(), None
     with contextlib.ExitStack() as held:
         while folder is None:
@@ -364,15 +369,16 @@ def _registry() -> Iterator[PrivateFolder]:
 
 
 def _folder_of_all() -> Path:
-    """The folder of this user's clusters, independent of the environment; it may not exist.
+    """Return the folder of this user's clusters, independent of the environment; it may not exist.
 
-    Not the user's runtime folder, which ends with the last login, nor the home, which other machines share.
+    It is neither the user's runtime folder, which ends with the last login, nor the home, which other
+    machines share.
     """
     return Path(f"/tmp/earlybird-clusters-{_real_user()}")
 
 
 def _real_user() -> int:
-    """This user as the machine numbers it, also for root of a user namespace."""
+    """Return the id of this user on the machine, also for root of a user namespace."""
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         inside, outside, count = map(int, line.split())
         if inside <= os.geteuid() < inside + count:

@@ -10,7 +10,7 @@ HEADER = ("name", "nodes", "rate", "TCP bandwidth", "latency", "state")
 
 
 def describe(cluster: Cluster) -> str:
-    """Return one line on a cluster that was started."""
+    """Return a line of text on a cluster that was started."""
     first, last = cluster.nodes[0].name, cluster.nodes[-1].name
     text = f"{cluster.name} is up: {first} to {last}, links of {_rate(cluster)} each way"
     if not cluster.link:
@@ -32,7 +32,7 @@ def _measured(cluster: Cluster) -> tuple[float | None, float | None]:
 
 
 def cells(cluster: Cluster) -> list[str]:
-    """Return the cells of its row, below HEADER."""
+    """Return the cells of the row of `cluster`, below HEADER."""
     bandwidth, latency_s = _measured(cluster)
     measured = ["not measured", ""]
     if bandwidth is not None and latency_s is not None:
@@ -48,7 +48,7 @@ def _rate(cluster: Cluster) -> str:
 
 
 def record(cluster: Cluster) -> dict[str, Any]:
-    """Return its row of CSV."""
+    """Return the row of `cluster` for CSV."""
     values = (
         cluster.name,
         len(cluster.nodes),

@@ -17,7 +17,7 @@ _QUEUE_BYTES = 512 * network.RECEIVE_BUFFER_BYTES
 
 
 def make_bridge() -> None:
-    """In the head's network namespace: the loopback device and the bridge with the head's address."""
+    """Create the loopback device and the bridge with the head's address in the head's network namespace."""
     with IPRoute() as route:
         route.link("set", index=_index(route, "lo"), state="up")
         route.link("add", ifname=network.BRIDGE, kind="bridge")
@@ -27,8 +27,8 @@ def make_bridge() -> None:
 
 
 def connect_nodes(pids: Sequence[int], rate_bytes_per_s: float) -> None:
-    """A device pair between the bridge and every node, whose network namespace is that of its process in
-    `pids`."""
+    """Create a device pair between the bridge and every node, whose network namespace is that of its process
+    in `pids`."""
     with IPRoute() as route:
         bridge = _index(route, network.BRIDGE)
         for node, pid in enumerate(pids):

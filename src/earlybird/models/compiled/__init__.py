@@ -14,7 +14,7 @@ _INTEGERS = _REALS = _FLAGS = c_void_p  # an array, see `_call`
 
 
 class _QueueCosts(ctypes.Structure):
-    """eb_queue_costs of models.h."""
+    """The structure eb_queue_costs of models.h."""
 
     _fields_ = (
         ("window_bytes", c_int64),
@@ -56,7 +56,7 @@ _SIGNATURES = {
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled functions; raises ImportError if they are not there."""
+    """Return the compiled functions; raise ImportError if they are missing."""
     path = Path(__file__).with_name(LIBRARY)
     if not path.exists():
         raise ImportError(f"{path} is missing; install Earlybird again: pip compiles it")
@@ -68,7 +68,7 @@ def library() -> ctypes.CDLL:
 
 
 def _call(name: str, *arguments: Any) -> Any:
-    """The result of a function, arrays given as addresses.
+    """Return the result of the function `name`, with arrays passed as addresses.
 
     ctypes would convert them by functions in Python, in which an interrupt becomes an ArgumentError or is
     lost.
@@ -78,7 +78,7 @@ def _call(name: str, *arguments: Any) -> Any:
 
 
 def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -> np.ndarray:
-    """(7) and (12)-(17) of Thune et al. 2023; see models.h.
+    """Compute (7) and (12)-(17) of Thune et al. 2023; see models.h.
 
     `first` (G+1,), `volume_bytes` (N, C), `bandwidth_bytes_per_s` (n, C); returns (N,) seconds.
     """
@@ -93,7 +93,7 @@ def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s
 
 
 def completion_fractions(receiver: np.ndarray, num_receivers: int, size_bytes: np.ndarray) -> np.ndarray:
-    """(9) of Thune et al. 2023; see models.h. Both arrays have the shape (M,), as the result."""
+    """Compute (9) of Thune et al. 2023; see models.h. Both arrays, and the result, have the shape (M,)."""
     fractions = np.empty(len(size_bytes))
     _check(
         _call(
@@ -127,7 +127,7 @@ def _check(failed: int) -> None:
 
 
 class Flows:
-    """Messages through the sending ends of groups and the receiving ends of others; see models.h.
+    """The messages through the sending ends of groups and the receiving ends of others; see models.h.
 
     `src`, `dst`, `size_bytes` and `message_class` have the shape (M,), `group` (P,).
     """
@@ -151,7 +151,7 @@ class Flows:
 
     @property
     def num_bundles(self) -> int:
-        """How many sets of messages there are whose rates are always the same."""
+        """The number of sets of messages whose rates are always the same."""
         return int(_call("eb_flows_num_bundles", self._flows))
 
     def complete(
@@ -161,7 +161,7 @@ class Flows:
         tolerance_of_elapsed: float,
         tolerance_of_bound: float,
     ) -> np.ndarray:
-        """(M,) seconds; the tables are (n, C). Several threads may call it at once."""
+        """Return (M,) seconds; the tables are (n, C). Several threads may call it at once."""
         finished_s = np.empty(self._num_messages)
         _check(
             _call(
@@ -177,7 +177,7 @@ class Flows:
 
 
 class Connections:
-    """Messages through the queues of the ends of groups; see models.h.
+    """The messages through the queues of the ends of groups; see models.h.
 
     `src`, `dst`, `size_bytes` and `message_class` have the shape (M,), `group` (P,).
     """
@@ -205,7 +205,7 @@ class Connections:
         chunk_bytes: int,
         sending_queue_s: float,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(M,) seconds of receiving and of sending; the table is (n, C), `buffered_bytes` (C,).
+        """Return (M,) seconds of receiving and of sending; the table is (n, C), `buffered_bytes` (C,).
 
         Several threads may call it at once.
         """
@@ -225,13 +225,14 @@ class Connections:
 
 
 class ChangingExchange:
-    """Times by the staircase model that are kept while ranks move and messages change; see models.h.
+    """An exchange whose times by the staircase model are kept while ranks move and messages change; see
+    models.h.
 
     Parameters
     ----------
     node, socket : (P,), below `num_nodes` and `num_sockets`.
     src, dst, size_bytes : (M,).
-    level_first : (4,), where the classes of each level begin, and their number C.
+    level_first : (4,), index of the first class of each level, and the number C of classes.
     min_bytes, latency_s, waits : (C,).
     inside_bytes_per_s, outside_bytes_per_s : (n, classes inside a node), (n, classes between nodes).
     """
@@ -264,29 +265,31 @@ class ChangingExchange:
         _check(self._exchange is None)
 
     def has(self, places: np.ndarray) -> bool:
-        """Whether there is room for all places, (K, 2) of node and socket."""
+        """Return whether the exchange has capacity for all places, (K, 2) of node and socket."""
         return bool((places.max(axis=0) < self._room).all())
 
     def move(self, ranks: np.ndarray, nodes: np.ndarray, sockets: np.ndarray) -> None:
-        """int64 arrays of one length; each rank once."""
+        """Move ranks to nodes and sockets; the arguments are int64 arrays of one length, with each rank
+        once.
+        """
         _call("eb_exchange_move", self._exchange, len(ranks), ranks, nodes, sockets)
 
     def resize(self, messages: np.ndarray, size_bytes: np.ndarray) -> None:
-        """int64 arrays of one length."""
+        """Change the sizes of messages; the arguments are int64 arrays of one length."""
         _call("eb_exchange_resize", self._exchange, len(messages), messages, size_bytes)
 
     def slowest(self) -> tuple[float, int]:
-        """Seconds of the slowest rank, and which it is."""
+        """Return the seconds of the slowest rank, and its number."""
         rank = c_int64()
         time_s = _call("eb_exchange_slowest_s", self._exchange, ctypes.byref(rank))
         return float(time_s), rank.value
 
     def num_messages(self, level: int) -> int:
-        """How many messages there are in a level, by its place in LEVELS."""
+        """Return the number of messages of a level, which is given by its index in LEVELS."""
         return int(_call("eb_exchange_num_messages", self._exchange, level))
 
     def times_s(self) -> tuple[np.ndarray, np.ndarray]:
-        """(P,) seconds inside a node and between nodes, which add up."""
+        """Return (P,) seconds inside a node and between nodes, which add up."""
         intra_s, inter_s = np.empty(self._num_ranks), np.empty(self._num_ranks)
         _call("eb_exchange_times", self._exchange, intra_s, inter_s)
         return intra_s, inter_s

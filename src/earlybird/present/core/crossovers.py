@@ -7,6 +7,7 @@ from earlybird.compare.ranking import Crossover
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.present.core.notation import range_text
+from earlybird.present.core.points import Point, best_methods, crossovers
 from earlybird.present.core.table import Column, Table
 
 
@@ -20,15 +21,19 @@ class _Row(NamedTuple):
 
 
 def crossovers_table(
-    caption: str, of_settings: Sequence[tuple[Mapping[str, str], Sequence[int], str, Sequence[Crossover]]]
+    caption: str, of_settings: Sequence[tuple[Mapping[str, str], Sequence[Point]]], reference: str
 ) -> Table:
-    """Return a row per change; for a setting without one, its best method at every one of its sizes."""
-    rows = [
-        row
-        for setting, sizes, best, changes in of_settings
-        for row in [_Row(setting, change.before, change.between, change) for change in changes]
-        or [_Row(setting, best, (sizes[0], sizes[-1]), None)]
-    ]
+    """Return a row per change of the best method with the size; for a setting without one, its best method at
+    every one of its sizes. The best is `reference` until another method is clearly faster. Sizes of which the
+    clock resolved no method are left out, and settings of which it resolved at most one."""
+    rows: list[_Row] = []
+    for setting, points in of_settings:
+        timed = [point for point in points if point.speeds()]
+        if len(timed) > 1:
+            changes = crossovers(timed, reference)
+            sizes = timed[0].size_bytes, timed[-1].size_bytes
+            without = _Row(setting, best_methods(timed, reference)[0], sizes, None)
+            rows += [_Row(setting, change.before, change.between, change) for change in changes] or [without]
     names = of_settings[0][0] if of_settings else ()
     return Table(caption, [*map(_setting_column, names), *_COLUMNS], rows, wide=True)
 

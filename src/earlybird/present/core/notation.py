@@ -43,7 +43,7 @@ def percent_text(error: float | None) -> str:
     """Return `2.5 %`, two significant digits from 10000 % on; "" for None."""
     if error is None:
         return ""
-    return f"{100 * error:.1f} %" if error < 100 else f"{100 * error:.2g} %"
+    return f"{100 * error:z.1f} %" if error < 100 else f"{100 * error:.2g} %"
 
 
 def millions(rate_per_s: float) -> str:

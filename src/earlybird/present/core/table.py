@@ -7,6 +7,9 @@ from typing import Any
 
 from earlybird.data.errors import Unknown
 
+# Of a table of results on the page, which could be larger than 2 MB with more, and in the terminal.
+MAX_PAGE_ROWS, MAX_BRIEF_ROWS = 60, 24
+
 
 @dataclass(frozen=True)
 class Column:

@@ -7,6 +7,7 @@ from earlybird.data import labels
 from earlybird.data.advice import Advice, SizeRange
 from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
+from earlybird.present.core.notation import range_text
 from earlybird.present.core.parts import Figure
 from earlybird.present.core.text import spans_text
 from earlybird.present.subjects.advice import view
@@ -54,7 +55,7 @@ def _block(size_range: SizeRange, name: str, first: bool) -> dict[str, Any]:
         "showlegend": first,
         "hoveron": "fills",
         "hoverinfo": "text",
-        "text": f"{format_bytes(size_range.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>"
+        "text": f"{range_text((size_range.from_bytes, high), format_bytes)}<br><b>{axes.label(name)}</b>"
         + f"<br>extrapolated {axes.label(extrapolated)}" * bool(extrapolated),
     }
 

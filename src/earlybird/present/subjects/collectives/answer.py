@@ -132,7 +132,7 @@ def _sentence(collective: Collective) -> str:
     points = collective.of_ranks(collective.ranks()[-1])
     ends = [points[0], points[-1]] if len(points) > 1 else points
     texts = [f"at {format_bytes(point.size_bytes)}, {best_text(point)}" for point in ends]
-    mapped = f" mapped by {collective.map_by}" if collective.map_by else ""
+    mapped = f" {text}" if (text := labels.mapped_by(collective.map_by)) else ""
     what = f"{labels.capital(collective.operation_text)} with {collective.label}"
     ranks = labels.counted(points[0].ranks, "rank")
     crowded = " (there were more ranks than cores)" if any(point.oversubscribed for point in ends) else ""

@@ -20,7 +20,7 @@ from earlybird.present.subjects.collectives.answer import best_text
 from earlybird.present.subjects.collectives.view import Collective, base, drawn_sizes, map_order, sized
 
 MAX_LINES = 10  # visible lines; the legend shows the others on request
-MAX_ROWS = 16  # rank counts in a map
+MAX_MAP_ROWS = 16  # rank counts
 # From this number of ranks, published regressions (fitted to hundreds of ranks) are visible by default.
 REFERENCE_RANKS = 32
 CROWDED = "More ranks than cores: these times include context switches."
@@ -233,7 +233,7 @@ def map_figures(k: int, collective: Collective) -> list[Figure]:
 def _best_cells(collective: Collective) -> dict[tuple[int, int], Cell]:
     """Return the best by ranks and size; of too many rank counts, the ends and the powers of two."""
     counts = collective.ranks()
-    if len(counts) > MAX_ROWS:
+    if len(counts) > MAX_MAP_ROWS:
         powers = [count for count in counts if count & (count - 1) == 0]
         counts = sorted({counts[0], counts[-1], *powers})
     return {

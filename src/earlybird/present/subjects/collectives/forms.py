@@ -8,7 +8,7 @@ from earlybird.data import labels
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.levels import LEVEL_LABELS, LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds, number_or_none
-from earlybird.present.core.notation import percent_text
+from earlybird.present.core.notation import percent_text, range_text
 from earlybird.present.core.table import Column, Table
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.collectives.view import operation_order
@@ -58,7 +58,7 @@ _HOPS = (
     Column("collective", lambda row: row[0].operation, common=True),
     Column("algorithm", lambda row: row[0].algorithm, common=True),
     Column("form", lambda row: row[0].tree or row[0].form, common=True),
-    Column("ranks", lambda row: "..".join(map(str, row[0].range["ranks"])), common=True),
+    Column("ranks", lambda row: range_text(row[0].range["ranks"], str), common=True),
     Column(
         "protocols",
         lambda row: f"from {', '.join(map(format_bytes, row[0].parameters.min_bytes))}",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
+from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import crossovers
 from earlybird.present.core.notation import ratio_text, with_interval
@@ -13,7 +14,7 @@ from earlybird.present.core.text import star
 from earlybird.present.material import Verification
 from earlybird.present.subjects.collectives.view import Collective
 
-MAX_ROWS = 1200  # per table on the page
+MAX_TABLE_ROWS = 1200  # on the page
 BRIEF_SIZES, BRIEF_SETTINGS = 4, 6
 _VERIFICATION = (
     Column("operation", lambda check: labels.operation(check.operation)),
@@ -40,7 +41,7 @@ def times_table(collective: Collective) -> Table:
         *map(time_column, collective.methods()),
     ]
     caption = f"Times: {collective.setting_text}{_star([collective])}"
-    return Table(caption, columns, collective.points).first(MAX_ROWS, where="in the run folder")
+    return Table(caption, columns, collective.points).first(MAX_TABLE_ROWS, where="in the run folder")
 
 
 def best_table(measured: Sequence[Collective]) -> Table:
@@ -66,15 +67,14 @@ def best_table(measured: Sequence[Collective]) -> Table:
 
 def crossovers_table(measured: Sequence[Collective]) -> Table:
     """Return a row for each size at which the best MPI algorithm changes."""
-    rows = []
-    for collective in measured:
-        of_mpi = collective.of_mpi()
-        for ranks in of_mpi.ranks() if len(of_mpi.methods()) > 1 and len(of_mpi.sizes()) > 1 else []:
-            best = [method for method in of_mpi.best_methods(ranks) if method]
-            setting = collective.choice() | {"ranks": str(ranks)}
-            changes = [change for change in of_mpi.crossovers(ranks) if change.before and change.after]
-            rows += [(setting, of_mpi.sizes(), best[0], changes)] if best else []
-    return crossovers.crossovers_table("Crossovers between the MPI's algorithms", rows).first(MAX_ROWS)
+    rows = [
+        (collective.choice() | {"ranks": str(ranks)}, of_mpi.of_ranks(ranks))
+        for collective in measured
+        if len((of_mpi := collective.of_mpi()).methods()) > 1
+        for ranks in of_mpi.ranks()
+    ]
+    table = crossovers.crossovers_table("Crossovers between the MPI's algorithms", rows, DEFAULT)
+    return table.first(MAX_TABLE_ROWS)
 
 
 def verifications_table(verifications: Sequence[Verification]) -> Table:

@@ -12,7 +12,7 @@ from earlybird.present.core.table import Column, Table
 from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_table
-from earlybird.present.subjects.collectives.forms import forms_table, hops_table
+from earlybird.present.subjects.collectives.forms import forms_table
 
 _CSV = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
         "extrapolated")  # fmt: skip
@@ -49,11 +49,6 @@ def print_collective_prediction(
             f"{prediction.operation} of {format_bytes(prediction.size_bytes)} among {prediction.ranks} ranks "
             f"on {prediction.layout}, until the last rank is done"
         )
-
-
-def print_forms(forms: Sequence[CollectiveForm]) -> None:
-    """Print latency (of the smallest messages) and bandwidth (of the largest) of each type of hop."""
-    print_table(hops_table(forms))
 
 
 def print_comparison(forms: Sequence[CollectiveForm]) -> None:

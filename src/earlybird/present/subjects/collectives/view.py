@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from earlybird.compare.ranking import Crossover
 from earlybird.data import labels
 from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT
 from earlybird.data.kernels import COLLECTIVE
-from earlybird.data.levels import MAPPINGS
+from earlybird.data.levels import MAPPINGS, UNKNOWN_MAPPING
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.present.core import points as views
@@ -21,7 +20,8 @@ MAX_SIZES = 5  # with figures against ranks, from the smallest to the largest; t
 
 @dataclass(frozen=True)
 class Collective:
-    """An operation as a run measured it with an MPI and a mapping; points by ranks, then size."""
+    """An operation as a run measured it with an MPI and a mapping ("" if unknown); points by ranks, then
+    size."""
 
     label: str
     operation: str
@@ -58,9 +58,6 @@ class Collective:
         """Return the best method at each size; the MPI's default until another is clearly faster."""
         return views.best_methods(self.of_ranks(ranks), DEFAULT)
 
-    def crossovers(self, ranks: int) -> list[Crossover]:
-        return views.crossovers(self.of_ranks(ranks), DEFAULT)
-
     def choice(self) -> dict[str, str]:
         """Return the value of every selector except the size."""
         return {"operation": self.operation_text, "MPI": self.label, "mapped by": self.map_by or "-"}
@@ -73,8 +70,7 @@ class Collective:
     @property
     def setting_text(self) -> str:
         """`broadcast, Open MPI, mapped by node`."""
-        mapped = f", mapped by {self.map_by}" if self.map_by else ""
-        return f"{self.operation_text}, {self.label}{mapped}"
+        return ", ".join(filter(None, (self.operation_text, self.label, labels.mapped_by(self.map_by))))
 
 
 def mpi_point(point: Point) -> Point:
@@ -122,7 +118,8 @@ def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
     variant = [str(config["topology"])] if "topology" in config else []
     variant += [f"skew {config['skew']:g}"] if "skew" in config else []
     variant += parameter_texts(config)
-    return str(config["operation"]), str(config.get("map_by", "")), tuple(variant)
+    mapping = str(config.get("map_by", ""))
+    return str(config["operation"]), "" if mapping == UNKNOWN_MAPPING else mapping, tuple(variant)
 
 
 def is_timed(sample: Sample) -> bool:

@@ -17,8 +17,7 @@ def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ())
     """Return the lines to print below the table of `results`, all of one kernel and of `samples`."""
     name = results[0].kernel
     columns = kernel_of(name).columns
-    explained = [column for column in columns if column.meaning and column_of(column).is_shown(results)]
-    lines = [f"{column.head}: {column.meaning}" for column in explained]
+    lines = meanings(results)
     lines += _REMARKS[name](run, results) if name in _REMARKS else []
     lines += _imported(run, samples)
     if results[0].mean_of_iterations:
@@ -30,6 +29,13 @@ def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ())
     is_single = has_values and all(result.launches == 1 for result in results)
     has_interval = any(column.interval for column in columns)
     return lines + _interval(results) if has_interval and not is_single else lines
+
+
+def meanings(results: Sequence[Result]) -> list[str]:
+    """Return what the columns of the table of `results` mean, of those whose head does not say it."""
+    columns = kernel_of(results[0].kernel).columns
+    explained = [column for column in columns if column.meaning and column_of(column).is_shown(results)]
+    return [f"{column.head}: {column.meaning}" for column in explained]
 
 
 def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:

@@ -63,23 +63,27 @@ def machine_chapter(material: Material) -> Chapter:
         texts_of.setdefault(level_phrase(item.level), []).append(text)
     sentences = [labels.capital(f"{level}, {'; '.join(texts)}.") for level, texts in texts_of.items()]
     rate_tables = [tables.rates_table(rates)] if rates else []
+    packings = tables.packings_table(labelled_profiles(material))
     all_tables = (
         tables.points_table(curves),
         tables.fit_table(lines),
         tables.protocols_table(labelled_profiles(material)),
         tables.bandwidth_table(items),
+        packings,
         *rate_tables,
     )
     brief = (
         tables.brief_points_table(curves),
         tables.bandwidth_table(large_message_protocols(items)),
+        packings,
         *(table.brief() for table in rate_tables),
     )
     return Chapter(
         ID,
         QUESTION,
         " ".join([*sentences, *_contention_sentence(items), *map(rates_sentence, rates)])
-        or ("The bandwidth was measured without competing processes." if items else ""),
+        or ("The bandwidth was measured without competing processes." if items else "")
+        or ("A profile has the costs of packing data." if packings.items else ""),
         lines=[
             *_lines(
                 levels, bool(lines), bool(curves) or any(line.is_pingpong for line in lines), bool(items)

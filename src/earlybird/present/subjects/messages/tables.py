@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from earlybird.data import labels
+from earlybird.data.packing_form import PackingForm
 from earlybird.data.profile import Profile, Protocol
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.present.core.notation import percent_text, with_interval
+from earlybird.present.core.notation import percent_text, range_text, with_interval
 from earlybird.present.core.parts import few
 from earlybird.present.core.table import Column, Table
 from earlybird.present.core.text import star
@@ -138,6 +139,33 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
 
 def _received(row: tuple[Contention, Received]) -> str:
     return with_interval(row[1].bandwidth_bytes_per_s, format_bandwidth) + " bound" * row[1].is_bound
+
+
+_PACKING = (
+    Column("MPI", lambda row: row[0], common=True, varying=True, left=True),
+    Column("packing", lambda row: row[1].what.packing, common=True, left=True),
+    Column("cache", lambda row: row[1].what.cache, common=True, left=True),
+    Column("method", lambda row: row[1].what.method, left=True),
+    Column("size", lambda row: _ends(row[1].parameters.size_bytes, format_bytes)),
+    Column("time", lambda row: _ends(row[1].parameters.time_s, format_seconds)),
+    Column("bandwidth", lambda row: _packed_rate(row[1])),
+)
+
+
+def packings_table(profiles: Sequence[tuple[Profile, str]]) -> Table:
+    """Return what packing and unpacking cost, of the smallest and of the largest size."""
+    rows = [(label, form) for profile, label in profiles for form in profile.packings]
+    caption = "Packing: time of the smallest and of the largest size, and bandwidth of the largest"
+    return Table(caption, _PACKING, rows)
+
+
+def _ends(values: Sequence[float], text: Callable[[float], str]) -> str:
+    return range_text((values[0], values[-1]), text) if len(values) > 1 else text(values[0])
+
+
+def _packed_rate(form: PackingForm) -> str:
+    time_s = form.parameters.time_s[-1]
+    return format_bandwidth(form.parameters.size_bytes[-1] / time_s) if time_s > 0 else ""
 
 
 def rates_table(all_rates: Sequence[MessageRates]) -> Table:

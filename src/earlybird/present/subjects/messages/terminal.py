@@ -9,9 +9,10 @@ from earlybird.present.core.notation import percent_text
 from earlybird.present.core.table import Column, Table
 from earlybird.present.material import Material
 from earlybird.present.render.data import print_data
+from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_table
-from earlybird.present.subjects.collectives.terminal import print_forms
-from earlybird.present.subjects.messages.tables import bandwidth_table, protocols_table
+from earlybird.present.subjects.collectives.forms import hops_table
+from earlybird.present.subjects.messages.tables import bandwidth_table, packings_table, protocols_table
 from earlybird.present.subjects.messages.view import contentions
 
 _CSV = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
@@ -46,17 +47,21 @@ def print_profile(profile: Profile, format: str, choices: Sequence[Mapping[str, 
     """Print a profile as JSON, or its parameters; `choices` are the protocols it was chosen from."""
     if print_data(format, profile.to_json(), _records(profile), _CSV):
         return
-    if profile.levels:
-        material = Material(profiles=(profile,))
-        print_table(protocols_table([(profile, "")]))
-        print_line()
-        print_table(bandwidth_table(contentions(material)))
-        for columns, items in ((_PIPELINE, profile.pipelines), (_CHOICE, choices)):
-            if items:
-                print_line()
-                print_table(Table("", columns, items))
-    if collectives := profile.collectives:
-        print_forms(collectives)
+    profile, remark = profile.readable()
+    if remark:
+        note(remark)
+    tables = [
+        protocols_table([(profile, "")]),
+        bandwidth_table(contentions(Material(profiles=(profile,)))),
+        Table("", _PIPELINE, profile.pipelines),
+        packings_table([(profile, "")]),
+        Table("", _CHOICE, choices),
+        hops_table(profile.collectives),
+    ]
+    for k, table in enumerate(table for table in tables if table.items):
+        if k:
+            print_line()
+        print_table(table)
 
 
 def _messages(messages: int | str) -> str:

@@ -11,12 +11,11 @@ from earlybird.data.results import Result
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.parts import grouped
 from earlybird.present.core.points import rows_of
-from earlybird.present.core.table import Column, Table
+from earlybird.present.core.table import MAX_BRIEF_ROWS, MAX_PAGE_ROWS, Column, Table
 from earlybird.present.core.text import star
 from earlybird.present.subjects.measured.columns import column_of
 from earlybird.present.subjects.motifs.view import Motif, scalings
 
-_MAX_ROWS, _MAX_BRIEF = 60, 24  # with more rows, the page would be larger than 2 MB
 _BRIEF = ("ranks", "cells", "threads", "method", "time_s", "speed_up", "waiting_s")
 # Heads of settings that one column of a brief table has together, and of those that are often others for
 # other motifs, ranks or threads.
@@ -136,16 +135,16 @@ def scaling_tables(results: Sequence[Result]) -> list[Table]:
 def all_tables(measured: Sequence[Motif]) -> list[Table]:
     """Return the tables of the page."""
     tables = [motifs_table(measured), *_scaling_of_motifs(measured)]
-    return [table.first(_MAX_ROWS, where="in `earlybird show RUN`") for table in tables]
+    return [table.first(MAX_PAGE_ROWS, where="in `earlybird show RUN`") for table in tables]
 
 
 def brief_tables(measured: Sequence[Motif]) -> list[Table]:
     """Return the tables of the terminal; if there are many rows, those of the largest grids come first."""
     table = motifs_table(measured)
-    if len(table.items) > _MAX_BRIEF:
+    if len(table.items) > MAX_BRIEF_ROWS:
         largest = {id(result) for motif in measured for result in motif.points[-1].results.values()}
         table = replace(table, items=sorted(table.items, key=lambda row: id(row.result) not in largest))
-    return [_brief(table).first(_MAX_BRIEF) for table in (table, *_scaling_of_motifs(measured))]
+    return [_brief(table).first(MAX_BRIEF_ROWS) for table in (table, *_scaling_of_motifs(measured))]
 
 
 def _scaling_of_motifs(measured: Sequence[Motif]) -> list[Table]:

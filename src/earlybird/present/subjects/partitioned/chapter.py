@@ -12,6 +12,7 @@ from earlybird.present.core.lines import measured_text
 from earlybird.present.core.notation import interval_text, ratio_text, with_interval
 from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.points import choices
+from earlybird.present.core.table import MAX_BRIEF_ROWS, MAX_PAGE_ROWS
 from earlybird.present.core.text import NOTHING, method_names
 from earlybird.present.material import Material
 from earlybird.present.subjects.measured.columns import labelled_results, results_table
@@ -30,8 +31,6 @@ QUESTION = "What does partitioned communication cost, and what does it gain?"
 # The answer names the better ones of these.
 CALLS = (OWN_CALLS, EARLYBIRD)
 _CAPTION = "Metrics of partitioned communication"
-# With more rows, the page would be larger than 2 MB.
-_MAX_ROWS, _MAX_BRIEF = 96, 24
 # With fewer launches nothing is advised: the interval of two is no more than the two values.
 LAUNCHES_FOR_ADVICE = 3
 
@@ -59,8 +58,8 @@ def partitioned_chapter(material: Material) -> Chapter:
         ],
         answers=answers,
         figures=partitioned_figures(ordered),
-        tables=[whole.first(_MAX_ROWS, where="in `earlybird show RUN`")],
-        brief=[results_table(_CAPTION, first_results).brief().first(_MAX_BRIEF)],
+        tables=[whole.first(MAX_PAGE_ROWS, where="in `earlybird show RUN`")],
+        brief=[results_table(_CAPTION, first_results).brief().first(MAX_BRIEF_ROWS)],
         choices=choices(ordered[:MAX_SETTINGS]),
     )
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from earlybird.data.methods import SINGLE
 from earlybird.present.core import crossovers
-from earlybird.present.core import points as views
 from earlybird.present.core.parts import few
 from earlybird.present.core.points import choices
 from earlybird.present.core.table import Table, more_text
@@ -42,14 +41,12 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
     rows = [
         (
             {name: text for name, text in _setting(pipeline).items() if name not in left_out},
-            [point.size_bytes for point in pipeline.points],
-            pipeline.best_methods()[0],
-            views.crossovers(pipeline.points, SINGLE),
+            pipeline.points,
         )
         for pipeline in measured
         if len(pipeline.points) > 1 and len(pipeline.methods()) > 1
     ]
-    return crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows)
+    return crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows, SINGLE)
 
 
 def _setting(pipeline: Pipeline) -> dict[str, str]:

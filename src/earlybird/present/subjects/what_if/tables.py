@@ -16,7 +16,7 @@ _SENSITIVITY_COLUMNS = (
     _LEVEL,
     Column("protocol", lambda row: row.protocol, common=True, left=True),
     _PARAMETER,
-    Column("slowest rank", lambda row: f"{row.value:+.2f} %"),
+    Column("slowest rank", lambda row: f"{row.value:+z.2f} %"),
 )
 
 
