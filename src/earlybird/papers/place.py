@@ -5,7 +5,7 @@ from earlybird.measure.groups import Options, Resources, levels_of
 
 
 def outermost_level(options: Options, resources: Resources) -> str:
-    """Return the requested level, or the outermost; that of most papers is between nodes."""
+    """Return the requested level, or the outermost; most papers measure between nodes."""
     levels = levels_of(options, resources)
     if options.levels is not None and len(levels) > 1:
         raise InputError(

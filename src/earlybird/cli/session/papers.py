@@ -31,7 +31,7 @@ _START_S = 1.0
 
 @dataclass(frozen=True)
 class Measurements:
-    """What is measured of one MPI, into one folder."""
+    """The measurements of one MPI, in one folder."""
 
     folder: Path
     launcher: Launcher
@@ -43,7 +43,7 @@ class Measurements:
         return sum(len(group.points) for step in self.steps for group in step.groups)
 
     def least_s(self, launches: int) -> float:
-        """Return about how long it takes at least: each launch starts, and each point has few iterations."""
+        """Return an estimate of the minimum time: each launch starts, and each point has few iterations."""
         groups = [group for step in self.steps for group in step.groups]
         iterations = Rules.min_iterations
         return sum(
@@ -59,7 +59,7 @@ class Measurements:
 def plan_of(
     paper: Paper, folder: Path, settings: Mapping[str, Any], options: Options, mpi: str, seed: int
 ) -> Measurements:
-    """Return what is measured of `mpi`, "" for the default; InputError if it cannot be."""
+    """Return the measurements of `mpi`, "" for the default; raise InputError if it cannot be measured."""
     launcher, resources = make_launcher({**settings, "mpi": mpi or None}, seed, note)
     steps = paper.plan(options, resources, launcher.flavour)
     groups = [group for step in steps for group in step.groups]
@@ -93,7 +93,7 @@ def _folder_name(mpi: str) -> str:
 
 
 def estimate(planned: Sequence[Measurements], effort: Effort) -> str:
-    """Return one sentence on what is measured and how long it takes."""
+    """Return one sentence on the measurements and their duration."""
     points = sum(one.num_points for one in planned)
     least_s = sum(one.least_s(effort.launches) for one in planned)
     budget_s = effort.budget_s * len(planned)

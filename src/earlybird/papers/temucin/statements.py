@@ -44,7 +44,7 @@ class Found:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A finding of the paper: what it is about, what it says, which values show it, and whether they do."""
+    """A finding of the paper: its subject, its text, the values that show it, and whether they do."""
 
     figure: str
     quantity: str
@@ -54,7 +54,7 @@ class _Statement:
     format: Callable[[float], str]
 
     def found(self, measured: Sequence[Metrics]) -> list[Found]:
-        """Return what each MPI and method has."""
+        """Return the values of each MPI and method."""
         return [
             judged(label, method, self.values(group, method), self.holds, self.format, _crowded(group))
             for (label, _), group in grouped(measured, lambda one: (one.label, one.setting.level)).items()
@@ -136,7 +136,7 @@ def _same(values: Sequence[float]) -> bool:
 
 
 def _peak_inside(values: Sequence[float]) -> bool:
-    """Whether the value in the middle exceeds those at both ends."""
+    """Return whether the value in the middle exceeds those at both ends."""
     return values[1] > values[0] and values[1] > values[-1]
 
 
@@ -151,7 +151,7 @@ def _like(
 
 
 def _longest(found: Iterable[Metrics]) -> list[Metrics]:
-    """Those with the longest computation, by partitions."""
+    """Return the metrics with the longest computation, by partitions."""
     listed = list(found)
     longest = max((one.setting.compute_s for one in listed), default=0.0)
     return sorted(
@@ -179,7 +179,7 @@ def _by_partitions(found: Sequence[Metrics], method: str, name: str, at: int) ->
 
 
 def _by_size(found: Sequence[Metrics], method: str, name: str) -> _Values:
-    """Of the setting with most partitions."""
+    """Return the values by size of the setting with most partitions."""
     if not found:
         return []
     one = found[-1]

@@ -21,7 +21,7 @@ TITLES: Mapping[str, str] = {SWEEP3D.name: "Sweep3D", HALO3D.name: "Halo3D"}
 
 @dataclass(frozen=True)
 class Setting:
-    """How a motif was measured, apart from the size of its messages."""
+    """The conditions of a motif, apart from the size of its messages."""
 
     motif: str
     ranks: int
@@ -35,7 +35,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Throughput:
-    """What one run measured of one MPI with one setting, sorted by the size of the largest message."""
+    """The throughput of one run of one MPI with one setting, sorted by the size of the largest message."""
 
     label: str
     run: str  # its name, where several runs reproduce the paper with this MPI
@@ -64,8 +64,8 @@ class Throughput:
         return methods_of(self.points)
 
     def ratio(self, point: Point, method: str, other: str) -> Ratio | None:
-        """The throughput of `method` over that of `other`, from times of the same rounds; None if no launch
-        measured both. In all styles the same bytes are sent."""
+        """Return the throughput of `method` over that of `other`, from times of the same rounds; None if no
+        launch measured both. In all styles the same bytes are sent."""
         both = [
             [one for one in self.samples if one.method == name and one.config == point.config]
             for name in (other, method)
@@ -74,7 +74,7 @@ class Throughput:
 
 
 def throughput(point: Point, method: str) -> Estimate | None:
-    """Bytes per second that all ranks send; None if unknown."""
+    """Return the bytes per second that all ranks send; None if unknown."""
     result = point.results.get(method)
     if result is None or not result.figures.get("sent_bytes") or result.time_s.low <= 0:
         return None
@@ -83,7 +83,7 @@ def throughput(point: Point, method: str) -> Estimate | None:
 
 
 def throughputs(material: Material) -> list[Throughput]:
-    """Sweep3D first, and fewer threads first."""
+    """Return the throughputs, Sweep3D first, and fewer threads first."""
     all_groups = [group for group in groups(material, _setting) if reproduces(group.run) == NAME]
     runs: dict[str, set[int]] = {}
     for group in all_groups:
@@ -100,7 +100,7 @@ def throughputs(material: Material) -> list[Throughput]:
 
 
 def _setting(sample: Sample) -> Setting | None:
-    """The setting of a sample; None if it is of another kernel or its configuration is incomplete."""
+    """Return the setting of a sample; None if it is of another kernel or its configuration is incomplete."""
     config = sample.config
     keys = ("ranks", "threads", "partitions", "compute_s", "noise_share", "size_bytes")
     numbers = {key: number_or_none(config.get(key)) for key in keys}

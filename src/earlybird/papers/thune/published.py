@@ -26,8 +26,8 @@ COUNTS: Mapping[str, int | None] = {
 
 @dataclass(frozen=True)
 class Verification:
-    """A verification experiment: where it is printed, the step that repeats it here, what it is, and the
-    printed errors by model."""
+    """A verification experiment: the place where it is printed, the step that repeats it here, its
+    description, and the printed errors by model."""
 
     figure: str
     step: str

@@ -53,7 +53,7 @@ def facts(recorded: Recorded, most_settings: int | None = None) -> list[str]:
 
 
 def known_of_waits(recorded: Recorded) -> list[str]:
-    """Return what to know of the waits, a sentence each."""
+    """Return the facts to know about the waits, a sentence each."""
     remarks = wait_remarks(recorded.recording, recorded.waits) if recorded.waits else []
     return [f"{labels.capital(remark)}." for remark in remarks]
 
@@ -92,7 +92,7 @@ def _calls(recorded: Recorded) -> str:
 
 
 def _work(recorded: Recorded) -> str:
-    """Say what even work could save."""
+    """Return how much even work could save, as a sentence."""
     return f"{labels.capital(recorded.uneven_work)}." if recorded.uneven_work else ""
 
 
