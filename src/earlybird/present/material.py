@@ -69,9 +69,8 @@ class ReferenceCurve:
 
 @dataclass(frozen=True)
 class Verification:
-    """The verification that an algorithm used the requested communication `tree`, derived from which ranks a
-    delayed rank delays: `verdict` is "confirmed", "contradicted" or "not verified", `seen` the observed
-    tree."""
+    """A check that an algorithm used the requested communication `tree`, derived from which ranks a delayed
+    rank delays: `verdict` is "confirmed", "contradicted" or "not verified", `seen` the observed tree."""
 
     mpi: str
     operation: str

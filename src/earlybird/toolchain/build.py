@@ -256,8 +256,8 @@ def is_key_file(path: Path) -> bool:
 
 
 def _cache_key(flavour: Flavour) -> str:
-    """Return a digest of what a build depends on: computed when a file has another size or time than before,
-    because reading all of them takes as long as a third of the start of `earlybird exec`."""
+    """Return a digest of the inputs of a build, computed again only if a file has another size or time than
+    before, because reading all of them takes as long as a third of the start of `earlybird exec`."""
     sources = _files(str(native_sources()))
     _, mpicc = built_by(flavour.name, flavour.mpicc)
     around = [

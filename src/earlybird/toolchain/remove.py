@@ -235,7 +235,7 @@ def _size_bytes(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder; nobody finds an MPI or a build of which a part is removed."""
+    """Remove a file or a folder, so that no process sees an MPI or a build that is partly removed."""
     try:
         if not path.is_dir():
             path.unlink()

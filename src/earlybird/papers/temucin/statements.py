@@ -85,7 +85,7 @@ def judged(
 def statement_rows(
     figure: str, quantity: str, paper: str, found: Sequence[Found], without: str = ""
 ) -> list[Row]:
-    """Return a row for each MPI and method with values; one that says what is missing if there is none."""
+    """Return a row for each MPI and method with values; if there is none, a row that says what is missing."""
     rows = [
         Row(
             figure,

@@ -37,7 +37,7 @@ class PlainStream:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Discard what is buffered and what follows; raise the current OSError unless this is for notices."""
+        """Discard the buffered and any further text; raise the current OSError unless this is for notices."""
         if not self.notices:
             raise
         discard(self.stream)
@@ -47,8 +47,8 @@ class PlainStream:
 
 
 class ClosedStream:
-    """The stdout of a command that was started without one: whoever prints results gets an OSError, as where
-    a disk is full."""
+    """The stdout of a command that was started without one: printing results raises OSError, as if the disk
+    were full."""
 
     def __init__(self, stream: Any):
         self._stream = stream

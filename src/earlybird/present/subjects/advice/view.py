@@ -98,7 +98,8 @@ def name(advice: Advice, alternative: Alternative | SizeRange) -> str:
 
 
 def action(advice: Advice, alternative: Alternative | SizeRange) -> str:
-    """Return what to do: nothing for the reference, and no setting for what the MPI cannot select."""
+    """Return the action for an alternative: empty for the reference, and without a setting if the MPI cannot
+    select it."""
     if alternative.method == advice.baseline:
         return alternative.action if advice.operation == PROGRAM else NOTHING
     if labels.is_own(alternative.method):
