@@ -239,8 +239,9 @@ def table(module: str, name: str) -> str:
             f"{module}.{name}: make the keys and the Attributes of its docstring agree in {names}"
         )
     purpose = " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
+    purpose = textwrap.fill(purpose, 118, break_on_hyphens=False)
     head = "| key | type | default | meaning |\n| --- | --- | --- | --- |"
-    return "\n".join([f"#### {name}\n", textwrap.fill(purpose, 118), "", head, *_rows(keys_of(kind)), ""])
+    return "\n".join([f"#### {name}\n", purpose, "", head, *_rows(keys_of(kind)), ""])
 
 
 def tables(text: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Check: the nodes of a job and the links between them, and which are not as fast as the others."""
+"""Check: the nodes of a job and the links between them, and the ones that are not as fast as the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

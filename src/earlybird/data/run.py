@@ -75,7 +75,7 @@ class Sample(Record):
         receiver.
     statistic : `import`: the statistic over iterations that the one entry of `times_s` is;
         `slowest_rank_mean` is the largest of the means of the ranks. Absent if the entries are iterations.
-    rounding : `import`: relative error of a value that was printed with one digit.
+    rounding : `import`: largest relative error of a value that was printed with one digit.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES | {"extra": SampleKeys}

@@ -1,4 +1,4 @@
-"""Where the measurements of a paper take place."""
+"""The place at which the measurements of a paper are made."""
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import Options, Resources, levels_of

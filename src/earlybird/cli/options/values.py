@@ -1,4 +1,4 @@
-"""What an option takes, stated in its annotation: one of a few values, a list of them, a size, a duration."""
+"""The values of an option, stated in its annotation: one of a few, a list of them, a size, a duration."""
 
 import copy
 import functools

@@ -1,4 +1,4 @@
-"""What Temucin et al. 2022 found of Sweep3D and Halo3D, next to what was measured here."""
+"""The findings of Temucin et al. 2022 on Sweep3D and Halo3D, next to the measurements here."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

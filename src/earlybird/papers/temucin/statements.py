@@ -1,4 +1,4 @@
-"""What Temucin et al. 2022 found with their metrics, next to what was measured here."""
+"""The findings of Temucin et al. 2022 with their metrics, next to the measurements here."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What Thune et al. 2023 print: Table I as profiles of the package, the other tables as numbers."""
+"""The values in Thune et al. 2023: Table I as profiles of the package, the other tables as numbers."""
 
 import csv
 from collections.abc import Mapping
