@@ -80,7 +80,7 @@ class ChangeOptions:
         return bool(self.to_layout or self.to_profile or self.partitions)
 
     def project(self, recording_path: Path, phase: int | None) -> "Projection":
-        """Project the recording; raise InputError."""
+        """Project the recording; raise InputError for changes that do not fit it."""
         from earlybird.data.profile import load_profile
         from earlybird.data.recording import load_recording
         from earlybird.record.projection import Changes, other_mappings, project, recorded_place
