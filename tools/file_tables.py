@@ -40,22 +40,22 @@ _SMALL = 1e6
 # What keys of many records mean, unless the docstring of a record says more.
 COMMON_KEYS = {
     "kernel": "the measuring program",
-    "quantity": "what it measures",
-    "method": "of sending or of the collective; empty if the kernel has only one",
-    "config": "what else identifies the point",
+    "quantity": "the measured quantity",
+    "method": "method of sending, or algorithm of the collective; empty if the kernel has only one",
+    "config": "the other values that identify the point",
     "level": "`intra_socket`, `inter_socket` or `inter_node`",
-    "model": "of exchanges",
-    "model_reason": "why the model was chosen; absent with `--model`",
-    "mpi": "its flavour",
-    "launcher": "how ranks were started",
-    "operation": "of MPI",
-    "ranks": "their number",
-    "root": "of the operation",
-    "size_bytes": "of the message or buffer",
-    "layout": "as `--layout`",
-    "map_by": "as `--map-by`",
+    "model": "model of exchanges",
+    "model_reason": "reason for the choice of the model; absent with `--model`",
+    "mpi": "flavour of the MPI",
+    "launcher": "launcher of the ranks",
+    "operation": "MPI operation",
+    "ranks": "number of ranks",
+    "root": "root of the operation",
+    "size_bytes": "size of the message or buffer",
+    "layout": "layout, as `--layout`",
+    "map_by": "mapping, as `--map-by`",
     "profile_id": "`id` of the profile",
-    "pattern_sha256": "of [the messages](exchanges.md#pattern)",
+    "pattern_sha256": "digest of [the messages](exchanges.md#pattern)",
     "notes": "sentences that the command printed",
 }
 
@@ -239,8 +239,9 @@ def table(module: str, name: str) -> str:
             f"{module}.{name}: make the keys and the Attributes of its docstring agree in {names}"
         )
     purpose = " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
+    purpose = textwrap.fill(purpose, 118, break_on_hyphens=False)
     head = "| key | type | default | meaning |\n| --- | --- | --- | --- |"
-    return "\n".join([f"#### {name}\n", textwrap.fill(purpose, 118), "", head, *_rows(keys_of(kind)), ""])
+    return "\n".join([f"#### {name}\n", purpose, "", head, *_rows(keys_of(kind)), ""])
 
 
 def tables(text: str) -> list[tuple[str, str]]:

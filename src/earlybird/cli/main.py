@@ -162,7 +162,8 @@ def _dispatch(arguments: list[str]) -> object:
 
 
 def _usage_status(error: Any) -> int | None:
-    """Exit status of click's usage errors (unknown option, missing argument); None for any other error."""
+    """Return the exit status of click's usage errors (unknown option, missing argument); None for any other
+    error."""
     if type(error).__name__ == "Abort":
         return _complain("interrupted", 130)
     if type(error).__name__ == "NoArgsIsHelpError":

@@ -1,4 +1,4 @@
-"""Which settings of a run select the algorithms of its collective operations, and which algorithm that is."""
+"""The settings of a run that select the algorithms of its collectives, and the selected algorithm."""
 
 import re
 from collections.abc import Iterable, Mapping

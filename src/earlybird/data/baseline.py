@@ -1,4 +1,4 @@
-"""Keeps what a run measured as a baseline: one small file, to compare later runs with."""
+"""Keeps the measurements of a run as a baseline: one small file, to compare later runs with."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class BaselinePoint(Record):
     launch_medians_s : (L,) seconds of each launch: the median of its iterations, or the value that another
         benchmark printed, see `statistic`.
     launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if not known.
-    rounding : relative error of printed values that have one digit.
+    rounding : largest relative error of printed values that have one digit.
     statistic : the statistic over the iterations of a launch that represents it.
     """
 

@@ -1,4 +1,4 @@
-"""Check: the nodes of a job and the links between them, and which are not as fast as the others."""
+"""Check: the nodes of a job and the links between them, and the ones that are not as fast as the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -80,7 +80,7 @@ class Finding(Record):
     measure : the measure that differs.
     value, expected : the measured value, and the median of the others: s, bytes/s, a share or text.
     cause : a likely cause and what to look at, without a full stop.
-    against : `expected` if the value is compared with what was expected and not with others.
+    against : `expected` if the value is compared with an expected value and not with others.
     """
 
     kind: Literal["node", "link"]
@@ -265,8 +265,8 @@ class Check(Record):
         ]
 
     def groups(self) -> list["Group"]:
-        """Return the measures by which half of the nodes or more differ from the others, or from what was
-        expected, in the order of the findings."""
+        """Return the measures by which half of the nodes or more differ from the others, or from expected
+        values, in the order of the findings."""
         found: dict[tuple[str, str], list[Finding]] = {}
         for one in self.findings:
             if one.kind == NODE and (measure := _plain_measure(one.measure)):
@@ -317,7 +317,7 @@ class Check(Record):
 @dataclass(frozen=True)
 class Division:
     """Parts of the nodes between which all links are bad by `measure`, with the medians of these links and of
-    what was expected."""
+    the expected values."""
 
     measure: str
     parts: tuple[tuple[str, ...], ...]

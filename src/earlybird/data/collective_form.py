@@ -69,8 +69,8 @@ class CollectiveParameters(Record):
     shared : the resource that messages share: `links` or `sends`.
     link_s_per_byte : time per byte of the link of the busiest node.
     burst_bytes : bytes that an idle link between nodes carries at once; 0 if every byte costs the same.
-    work_alpha_s, work_beta_s_per_byte : time per message, and per byte, of all ranks together, on shared
-        cores.
+    work_alpha_s : time per message of all ranks together, on shared cores.
+    work_beta_s_per_byte : time per byte of all ranks together, on shared cores.
     work_from_ranks : the number of ranks from which on they share cores.
     """
 
@@ -194,7 +194,7 @@ class CollectiveFormKeys(TypedDict, total=False):
     Attributes
     ----------
     error : median relative error at the points of the fit.
-    points : number of these points.
+    points : number of points of the fit.
     aicc : corrected Akaike criterion.
     held_out_error : error at a process count left out.
     held_out_error_sizes : error at a size left out.

@@ -60,4 +60,4 @@ def write_error(what: str, error: OSError, kept: str = "") -> EarlybirdError:
 
 
 class Unknown(InputError):
-    """A missing value of a point that the requested figure is computed from."""
+    """An error: a point lacks a value from which the requested result is computed."""

@@ -57,7 +57,7 @@ MODELS = {model.name: model for model in _MODELS}
 
 
 def exchange_model(name: str) -> ExchangeModel:
-    """Return the record of a model; raises InputError for an unknown name."""
+    """Return the record of a model; raise InputError for an unknown name."""
     if not isinstance(name, str) or name not in MODELS:
         raise InputError(f"the model is {name!r}; choose one of {', '.join(MODELS)}")
     return MODELS[name]

@@ -1,4 +1,4 @@
-"""GuidelineChecks: whether an MPI's collectives are as fast as what they can be replaced by."""
+"""GuidelineChecks: checks that an MPI's collectives are as fast as the operations that can replace them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""History: one point after another over many runs, and when it changed."""
+"""History: the times of each point over many runs, and the runs at which they changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The measurement kernels: what is true of each one, wherever it is measured, fitted, compared or shown."""
+"""The measurement kernels: the properties of each one, wherever it is measured, fitted, compared or shown."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

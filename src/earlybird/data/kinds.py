@@ -1,4 +1,4 @@
-"""Whether an argument of the Python interface is an object of the kind that it must be."""
+"""Checks that an argument of the Python interface is an object of the required kind."""
 
 import os
 from typing import Any

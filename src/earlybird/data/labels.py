@@ -247,7 +247,7 @@ def percent(fraction: float) -> str:
 
 
 def signed_percent(fraction: float) -> str:
-    """0.1234 -> `+12 %`; `0.0 %` has no sign."""
+    """Return a fraction in percent with its sign: 0.1234 -> `+12 %`; `0.0 %` has no sign."""
     text = percent(fraction)
     return text if fraction <= 0 or text == percent(0.0) else f"+{text}"
 
@@ -261,6 +261,7 @@ def capital(sentence: str) -> str:
 
 
 def mapped_by(mapping: str) -> str:
-    """`mapped by node`; nothing of a mapping that is not known, whose further parameters remain."""
+    """Return the label of a mapping: `mapped by node`; nothing for an unknown mapping, except its further
+    parameters."""
     name, _, parameters = mapping.partition(", ")
     return parameters if name in ("", UNKNOWN_MAPPING) else f"mapped by {mapping}"

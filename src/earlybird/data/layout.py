@@ -68,7 +68,7 @@ class Layout:
     @classmethod
     def from_arrays(cls, node: ArrayLike, socket: ArrayLike | None = None) -> "Layout":
         """Build a layout from the node of each rank, and its socket within the node, by default 0; raise
-        InputError."""
+        InputError for invalid numbers."""
         try:
             nodes = np.asarray(node)
             sockets = np.zeros_like(nodes) if socket is None else np.asarray(socket)

@@ -11,7 +11,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.ENOSYS, errno.EINVA
 
 
 class Locked(Exception):
-    """Raised when another process has the lock."""
+    """An error: another process has the lock."""
 
 
 def take(descriptor: int, *, waits: bool) -> None:

@@ -1,4 +1,4 @@
-"""Commands that measure what an answer lacks: with the MPI and the launcher of the profile that lacks it."""
+"""Commands that make a missing measurement, with the MPI and the launcher of the profile that lacks it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

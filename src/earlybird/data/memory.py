@@ -1,4 +1,4 @@
-"""How much memory a process may still take."""
+"""The memory that a process may still take."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What packing or unpacking one layout of data costs, by size: an entry of a profile's `forms`."""
+"""The cost of packing or unpacking one layout of data, by size: an entry of a profile's `forms`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Parameters: what identifies a point, of which its version or its benchmark may have left out something."""
+"""Parameters: the values that identify a point, some of which its version or benchmark may have left out."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -125,7 +125,7 @@ class PipelineFormKeys(TypedDict, total=False):
     ----------
     error : median relative error at the points of the fit.
     held_out_error_sizes : error at sizes left out.
-    points : number of these points.
+    points : number of points of the fit.
     oversubscribed : whether threads shared cores.
     held_out_error : error at numbers of partitions left out.
     """

@@ -1,4 +1,4 @@
-"""A point in plain terms: what its kernel measured, without what all points of a list share."""
+"""A point in plain terms: the measurement of its kernel, without values that all points share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

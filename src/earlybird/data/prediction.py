@@ -24,10 +24,11 @@ class PredictionKeys(TypedDict, total=False):
     Attributes
     ----------
     share : `message` or `process`, if the option made a difference.
-    mixed : `per-level` or `union`, likewise.
-    combine : `overlap`, likewise.
-    packing, packing_cache, packing_by : how messages are packed, after `--packing`: the layout of their data,
-        hot or cold caches, and by the MPI (`mpi`) or a `loop`.
+    mixed : `per-level` or `union`, if the option made a difference.
+    combine : `overlap`, if the option made a difference.
+    packing : layout of the data of packed messages, after `--packing`.
+    packing_cache : `hot` or `cold`: the state of the caches, after `--packing`.
+    packing_by : `mpi` or `loop`: what packs the messages, after `--packing`.
     machine : the description that `--machine` gave; then `model` is `links`, `profile_id` is empty, and one
         of the two parts of a rank's time is 0.
     """
@@ -46,16 +47,16 @@ class PredictionKeys(TypedDict, total=False):
 @dataclass(frozen=True, eq=False)
 class Prediction(Record):
     """The times of the ranks by one model. The file also has values that are derived when it is read:
-    `ranks`, `time_s` (`intra_node_s` + `inter_node_s` - `overlap_s`) and `slowest_rank`, the lowest rank with
-    the largest time.
+    `ranks`, `time_s` (`intra_node_s` + `inter_node_s` - `overlap_s` + `packing_s`) and `slowest_rank`, the
+    lowest rank with the largest time.
 
     Attributes
     ----------
     receive_s : time to receive, without latencies.
     intra_node_s, inter_node_s : the parts of the time, with latencies and waiting for sends.
     time_interval_s : a pair per rank, if the profile has replicates.
-    overlap_s : what of the two parts overlaps, after `--combine overlap`.
-    packing_s : what packing and unpacking take, after `--packing`.
+    overlap_s : the overlap of the two parts, after `--combine overlap`.
+    packing_s : time of packing and unpacking, after `--packing`.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -120,7 +121,7 @@ class Prediction(Record):
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the arrays of shape (P,) by name: time_s, receive_s, intra_node_s, inter_node_s, and
-        overlap_s, time_low_s and time_high_s if they exist."""
+        overlap_s, packing_s, time_low_s and time_high_s if they exist."""
         columns = {
             name: getattr(self, name) for name in ("time_s", "receive_s", "intra_node_s", "inter_node_s")
         }

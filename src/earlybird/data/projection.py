@@ -1,4 +1,4 @@
-"""Projection: what changes of a recorded program or of its settings would save in each of its phases."""
+"""Projection: the savings of changes of a recorded program or of its settings in each of its phases."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

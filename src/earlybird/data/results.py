@@ -1,4 +1,4 @@
-"""Result: what was measured about one method at one point, the row of the one table of results."""
+"""Result: the measurements of one method at one point, the row of the one table of results."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,21 +33,23 @@ class Result(Record):
     config : the other values that identify the point, such as `mpi`, `level` and `size_bytes`.
     time_s : median over iterations, then over launches; for imported runs the median of `statistic` over
         launches.
-    coverage, speed_up_coverage : probability that such an interval contains the median: 0.97 with 6 launches,
-        0.75 with 3.
+    coverage : probability that the interval of the time contains the median: 0.97 with 6 launches, 0.75 with
+        3.
+    speed_up_coverage : the same probability for the speed-up.
     speed_up : time of `reference` / time of this method, from times of the same rounds; None for the
         reference itself, and if no launch measured both.
     through : the method by which they are compared if no launch measured both; else "".
     noisy : number of launches in which the time did not converge.
     fitted_s : time that a fitted model predicts, or None.
     figures : further values of this kernel, such as `bandwidth_bytes_per_s`.
-    statistic : what the one value of each launch is, where another benchmark printed no iterations; else "".
-    rounding : by which share values may be off because they were printed with one digit.
+    statistic : the statistic that the one value of each launch is, if another benchmark printed no
+        iterations; else "".
+    rounding : largest relative error of values that were printed with one digit.
     mean_of_iterations : whether times and figures are means over the iterations of all launches, with 90 %
         intervals by Student's t, instead of medians.
-    launches : their number.
-    oversubscribed : ranks or threads shared cores.
-    reference : the method that `speed_up` is over.
+    launches : number of launches.
+    oversubscribed : whether ranks or threads shared cores.
+    reference : the method that `speed_up` is relative to.
     """
 
     unknown_keys: ClassVar[str] = "config"

@@ -75,7 +75,7 @@ class Sample(Record):
         receiver.
     statistic : `import`: the statistic over iterations that the one entry of `times_s` is;
         `slowest_rank_mean` is the largest of the means of the ranks. Absent if the entries are iterations.
-    rounding : `import`: relative error of a value that was printed with one digit.
+    rounding : `import`: largest relative error of a value that was printed with one digit.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES | {"extra": SampleKeys}
@@ -129,7 +129,7 @@ class Sample(Record):
             )
 
     def point(self) -> tuple[Any, ...]:
-        """The identity of the point: samples of one point differ only by launch."""
+        """Return the identity of the point: samples of one point differ only by launch."""
         return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
 
     @property
@@ -376,8 +376,8 @@ def over_launches(launches: Sequence[np.ndarray], statistic: Statistic = MEDIAN)
 
 
 def rank_times_of_launches(samples: Sequence[Sample], statistic: Statistic = MEDIAN) -> np.ndarray:
-    """(P,) seconds per rank, see `over_launches`; Unknown unless each sample has `rank_times_s` of the same P
-    ranks."""
+    """Return seconds (P,) per rank, see `over_launches`; raise Unknown unless each sample has `rank_times_s`
+    of the same P ranks."""
     counts = {sample.num_timed_ranks for sample in samples}
     if len(counts) != 1 or 0 in counts:
         raise Unknown(
@@ -388,8 +388,8 @@ def rank_times_of_launches(samples: Sequence[Sample], statistic: Statistic = MED
 
 
 def thread_times_of_launches(samples: Iterable[Sample], statistic: Statistic = MEDIAN) -> np.ndarray | None:
-    """Return seconds (T,) per thread, median over steady iterations, then over launches; None if a sample
-    does not have the time of each of the same T threads."""
+    """Return seconds (T,) per thread, see `over_launches`; None if a sample does not have the time of each of
+    the same T threads."""
     launches = []
     for sample in samples:
         try:

@@ -1,4 +1,4 @@
-"""RunComparison: what changed between two measurements of the same points, and what differs between them."""
+"""RunComparison: the changes between two measurements of the same points, and other differences."""
 
 import math
 from collections.abc import Mapping

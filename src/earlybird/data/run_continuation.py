@@ -1,4 +1,4 @@
-"""What continues a run: the command, with the options that a run folder does not choose."""
+"""The command that continues a run, with the options that a run folder does not determine."""
 
 import re
 from collections.abc import Mapping

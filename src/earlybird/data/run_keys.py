@@ -67,7 +67,10 @@ class Machine(TypedDict, total=False):
     ----------
     host : name of the host.
     cpu_model, architecture : names that the kernel reports.
-    cores, cores_per_socket, sockets, hardware_threads : numbers that the command may use.
+    cores : number of cores that the command may use.
+    cores_per_socket : number of these cores in each socket.
+    sockets : number of sockets that the command may use.
+    hardware_threads : number of hardware threads that the command may use.
     caches : caches of one core.
     memory_bytes : memory of the machine.
     kernel : name and version of the operating system.
@@ -258,8 +261,9 @@ class Launch(TypedDict, total=False):
     clock : the clock with which it measured.
     oversubscribed : whether a node had more rank threads than usable cores.
     placement : where each rank ran.
-    network, link, link_at_start : virtual cluster: a description of its links, their measurements before this
-        session, and their measurements when the cluster started.
+    network : virtual cluster: a description of its links.
+    link : virtual cluster: the measurements of its links before this session.
+    link_at_start : virtual cluster: the measurements of its links when the cluster started.
     node_received_bytes : virtual cluster: bytes that each node received over its link during the launch; null
         when the link was lost.
     tool, hidden, file, sha256, datatype : `import`: the benchmark and its version, the values that its text

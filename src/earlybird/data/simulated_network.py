@@ -1,4 +1,4 @@
-"""The switches between simulated nodes: which links there are, and which of them a message passes."""
+"""The switches between simulated nodes: their links, and the links that a message passes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Statistics: what a single time of a launch is, where not every iteration is known."""
+"""Statistics: the meaning of a single time of a launch, if not every iteration is known."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal

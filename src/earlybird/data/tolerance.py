@@ -1,4 +1,4 @@
-"""Tolerance: the time of an exchange against latency and bandwidth, and how much of each it tolerates."""
+"""Tolerance: the time of an exchange against latency and bandwidth, and the tolerated changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

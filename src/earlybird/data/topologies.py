@@ -1,4 +1,4 @@
-"""The topologies of neighbourhood collectives: their names, and how many neighbours a rank has."""
+"""The topologies of neighbourhood collectives: their names, and the number of neighbours of a rank."""
 
 import math
 

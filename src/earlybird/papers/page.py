@@ -1,4 +1,4 @@
-"""What the pages of all papers have in common: the table of printed values, and the chapter of a report."""
+"""The common parts of the pages of all papers: the table of printed values, and the chapter of a report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

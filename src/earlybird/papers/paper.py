@@ -20,11 +20,11 @@ class Row:
     Attributes
     ----------
     figure : the figure, table or section that has it.
-    quantity : what the value is, with the conditions of the paper.
-    paper : as printed.
-    here : as text; "" if there is none.
-    note : what differs from the paper, or why there is no value here and what would give one.
-    mpi : display name of the measured MPI; "" for what is computed from formulas, or not measured.
+    quantity : description of the value, with the conditions of the paper.
+    paper : the printed value.
+    here : the value here as text; "" if there is none.
+    note : difference from the paper, or the reason why there is no value here and the way to get one.
+    mpi : display name of the measured MPI; "" for values computed from formulas, or not measured.
     """
 
     figure: str
@@ -46,7 +46,7 @@ class Step:
     ----------
     exchange : the pattern and layout of a replay, which is compared with predictions of the fitted profile.
     is_fitted : whether a profile is fitted to the samples.
-    share : of the time for one MPI.
+    share : share of the time for one MPI.
     """
 
     name: str
@@ -58,18 +58,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Paper:
-    """One of the papers.
+    """A paper whose measurements `earlybird reproduce` repeats.
 
     Attributes
     ----------
-    name : by which `earlybird reproduce` knows it.
-    figures : its figures and tables, and what each shows.
+    name : the name in `earlybird reproduce`.
+    figures : its figures and tables, and the content of each.
     takes : the options of its plan.
     budgets_s : the default time for one MPI, without and with --quick.
     plan : (options, resources, MPI) -> the steps.
     remarks : (options, resources) -> how the measurements differ from those of the paper, in sentences.
     rows : every value that the paper printed, next to those of the material.
-    legend : what the values of the table are, beyond their columns.
+    legend : the meaning of the values of the table, beyond their columns.
     chapter : its page in a report; without a sentence if the material has no run that reproduces it.
     """
 
@@ -88,5 +88,5 @@ class Paper:
 
     @property
     def citation(self) -> str:
-        """`Gillis et al. 2023`"""
+        """The citation, such as `Gillis et al. 2023`."""
         return f"{self.authors} {self.year}" if self.year else self.authors

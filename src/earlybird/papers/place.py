@@ -1,11 +1,11 @@
-"""Where the measurements of a paper take place."""
+"""The place at which the measurements of a paper are made."""
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import Options, Resources, levels_of
 
 
 def outermost_level(options: Options, resources: Resources) -> str:
-    """Return the requested level, or the outermost; that of most papers is between nodes."""
+    """Return the requested level, or the outermost; most papers measure between nodes."""
     levels = levels_of(options, resources)
     if options.levels is not None and len(levels) > 1:
         raise InputError(

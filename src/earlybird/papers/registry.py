@@ -16,7 +16,7 @@ PAPERS: Mapping[str, Paper] = {
 
 
 def find_paper(name: str) -> Paper:
-    """Return the paper called `name`; InputError lists the known ones."""
+    """Return the paper called `name`; raise InputError, listing the known ones, if there is none."""
     if name not in PAPERS:
         problem, remedy = f"there is no paper {name!r}", f"the papers are {', '.join(PAPERS)}"
         raise InputError(labels.with_guess(problem, labels.nearest(name, PAPERS), remedy))

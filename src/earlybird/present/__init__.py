@@ -1,1 +1,1 @@
-"""What a person sees: results by subject, on the page, in the terminal and as data."""
+"""Presentation of results by subject, on the page, in the terminal and as data."""

@@ -35,7 +35,7 @@ def measure(launch: LaunchOptions = ANYWHERE) -> str:
 
 
 def fit(material: Material) -> str:
-    """Fit the runs of messages; `run` if the report has none."""
+    """Return the command that fits the runs of messages, or RUN if the report has none."""
     runs = [
         run for run in material.runs if any(kernels.kernel_of(name).fit == "levels" for name in _kernels(run))
     ]
@@ -59,8 +59,8 @@ def advise_buffer(material: Material) -> str:
 
 
 def advise_operation(material: Material) -> str:
-    """Advise on a collective operation with a profile of collectives, else with one fitted to a run of them,
-    which is measured if needed."""
+    """Return the command that advises on a collective operation with a profile of collectives, else with one
+    fitted to a run of them, which is measured if needed."""
     advise = "earlybird advise collective --op {} --ranks {} --profile {} --json > advice.json"
     for k, profile in enumerate(material.profiles):
         for what in _subjects(profile):
@@ -94,8 +94,9 @@ def advice(
     output: str,
     is_fitted: Callable[[Mapping[str, Any]], bool],
 ) -> str:
-    """Return what to run for the calls and settings of the best method: `command` with the first profile of
-    this MPI with a form for which `is_fitted`, or with one fitted to `run` and written to `output`."""
+    """Return a clause that names the command for the calls and settings of the best method: `command` with
+    the first profile of this MPI with a form for which `is_fitted`, or with one fitted to `run` and written
+    to `output`."""
     for k, profile in enumerate(material.profiles):
         if profile_mpi(profile) == mpi and any(map(is_fitted, _subjects(profile))):
             path = material.path_of("profiles", k) or PROFILE
@@ -107,7 +108,7 @@ def advice(
 
 
 def _subjects(profile: Profile) -> list[Mapping[str, Any]]:
-    """Return what the forms of a profile describe."""
+    """Return the subjects that the forms of a profile describe."""
     whats = [form.get("what") for form in profile.forms if isinstance(form, Mapping)]
     return [what for what in whats if isinstance(what, Mapping)]
 
@@ -140,12 +141,12 @@ def placed(layout: str, num_ranks: int, map_by: str = "") -> str:
 
 
 def project(material: Material) -> str:
-    """Project the first recording."""
+    """Return the command that projects the first recording."""
     return f"{_profile_first(material)}earlybird project {_recorded(material)} --json > projection.json"
 
 
 def advise_program(material: Material) -> str:
-    """Advise on the program of the first recording."""
+    """Return the command that advises on the program of the first recording."""
     return f"{_profile_first(material)}earlybird advise program {_recorded(material)} --json > advice.json"
 
 
@@ -155,7 +156,7 @@ def _recorded(material: Material) -> str:
 
 
 def _profile_first(material: Material) -> str:
-    """Return what makes the profile that a command needs, if the report has none."""
+    """Return the commands that make the profile that a command needs, if the report has none."""
     has_messages = any(profile.levels for profile in material.profiles)
     launch = launch_of(material.recordings[0]) if material.recordings else ANYWHERE
     return "" if has_messages else f"{measure(launch)} && {_fit((), PROFILE)} && "

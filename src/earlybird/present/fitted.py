@@ -29,13 +29,14 @@ CURVE_POINTS = 60
 
 
 def with_fitted(material: Material) -> Material:
-    """`material` with the times of the profiles' models for the pipelines and collectives they describe."""
+    """Return `material` with the times of the profiles' models for the pipelines and collectives that they
+    describe."""
     return with_collectives(with_pipelines(material))
 
 
 def with_pipelines(material: Material) -> Material:
-    """`material` with the times of the profiles' models for the measured pipelines they describe, by method,
-    level, threads and contexts."""
+    """Return `material` with the times of the profiles' models for the measured pipelines that they describe,
+    by method, level, threads and contexts."""
     fitted: dict[tuple[Any, ...], float] = {}
     for run in material.runs:
         samples = [sample for sample in run.samples if _has_delay(sample)]
@@ -52,7 +53,7 @@ def with_pipelines(material: Material) -> Material:
 
 
 def _has_delay(sample: Sample) -> bool:
-    """Tell whether the models describe `sample`: they have one late partition and no noise."""
+    """Return whether the models describe `sample`: they have one late partition and no noise."""
     return (
         sample.kernel == PIPELINE.name
         and "partitions" in sample.config
@@ -83,8 +84,9 @@ def _fitted_s(model: MethodModel, config: Mapping[str, Any]) -> float:
 
 
 def with_collectives(material: Material) -> Material:
-    """`material` with the times of the profiles' forms for the measured collectives they describe, the
-    published regressions of the same operations and mappings, and the verifications of algorithms."""
+    """Return `material` with the times of the profiles' forms for the measured collectives that they
+    describe, the published regressions of the same operations and mappings, and the verifications of
+    algorithms."""
     fitted: dict[tuple[Any, ...], float] = {}
     timed = {
         id(run): [sample for sample in run.samples if is_collective(sample) and is_timed(sample)]
@@ -168,7 +170,7 @@ def _verifications(run: MeasuredRun) -> Iterable[Verification]:
 
 
 def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
-    """Published regressions for every operation, mapping and size that was measured."""
+    """Return the published regressions for every operation, mapping and size that was measured."""
     max_ranks: dict[tuple[str, str, int], int] = {}
     for sample in measured:
         config = sample.config

@@ -39,7 +39,7 @@ ALLOWED = (
 @dataclass(frozen=True)
 class MeasuredRun:
     """A run folder in memory: the content of run.json, the launches and the samples. `path` is for commands,
-    "" if the run did not come from a folder. `layout` is that of a replay."""
+    "" if the run did not come from a folder. `layout` is the layout of a replay."""
 
     name: str
     header: Mapping[str, Any]
@@ -75,8 +75,8 @@ class ReferenceCurve:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether an algorithm used the requested communication `tree`, derived from which ranks a delayed rank
-    delays: `verdict` is "confirmed", "contradicted" or "not verified", `seen` the observed tree."""
+    """A check that an algorithm used the requested communication `tree`, derived from which ranks a delayed
+    rank delays: `verdict` is "confirmed", "contradicted" or "not verified", `seen` the observed tree."""
 
     mpi: str
     operation: str

@@ -12,14 +12,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FileKind:
-    """Files of one schema.
+    """The kind of the files of one schema.
 
     Attributes
     ----------
-    noun : what a user calls such a file.
+    noun : the name of such a file for users.
     reader : `module:function` of `data`, called with the JSON object and where it comes from.
     printer : `module:function` of `present.subjects`, called with what was read and the format.
-    part : the part of a report's material that it belongs to; "" if a report has no chapter on it.
+    part : the part of a report's material to which it belongs; "" if a report has no chapter on it.
     has_testcases : whether it can be printed as JUnit's testcases.
     """
 
@@ -30,11 +30,11 @@ class FileKind:
     has_testcases: bool = False
 
     def read(self, value: Mapping[str, Any], path: Path) -> Any:
-        """Return the record of a file; InputError if a part of it is missing or wrong."""
+        """Return the record of a file; raise InputError if a part of it is missing or wrong."""
         return _function("data", self.reader)(value, f"the file {path}")
 
     def show(self, item: Any, format: str) -> None:
-        """Print what was read, in a format of `earlybird show`."""
+        """Print the record of a file, in a format of `earlybird show`."""
         _function("present.subjects", self.printer)(item, format)
 
 

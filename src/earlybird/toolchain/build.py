@@ -46,12 +46,12 @@ def native_sources() -> Path:
 
 
 def native_prefix(flavour: Flavour) -> Path:
-    """Return where the build of the present sources for `flavour` is, or would be."""
+    """Return the folder in which the build of the present sources for `flavour` is, or would be."""
     return in_homes(_prefix_name(flavour), _is_complete)
 
 
 def own_prefix(flavour: Flavour) -> Path:
-    """Return where this user would build the present sources for `flavour`."""
+    """Return the folder in which this user would build the present sources for `flavour`."""
     return home() / _prefix_name(flavour)
 
 
@@ -60,7 +60,7 @@ def _prefix_name(flavour: Flavour) -> str:
 
 
 def built_by(name: str, mpicc: Path) -> tuple[str, Path]:
-    """Return the name and the compiler by which the MPI `name` is built, the same however it is given: as
+    """Return the name and the compiler by which the MPI `name` is built, independent of how it is given: as
     `system`, or by any path of its `mpicc`."""
     real = os.path.realpath(mpicc)
     for own, compiler in named_compilers():
@@ -70,7 +70,7 @@ def built_by(name: str, mpicc: Path) -> tuple[str, Path]:
 
 
 def label_of_build(name: str, mpicc: Path) -> str:
-    """Return how the folders of builds for an MPI begin: with its name, or with its folder."""
+    """Return the prefix of the names of the folders of builds for an MPI: its name, or its folder."""
     stated, compiler = built_by(name, mpicc)
     return label(str(compiler.parent) if os.sep in stated else stated)
 
@@ -92,7 +92,7 @@ def features(flavour: Flavour) -> dict[str, bool]:
 
 
 def require_built(flavour: Flavour) -> None:
-    """Raise InputError naming the command that builds the native code when that was not done."""
+    """Raise InputError naming the command that builds the native code if it is not built."""
     if not is_built(flavour):
         from earlybird.toolchain.install import inside_job
 
@@ -104,13 +104,13 @@ def require_built(flavour: Flavour) -> None:
 
 
 def kernel_path(flavour: Flavour, kernel: str) -> Path:
-    """Return the program `kernel` built for `flavour`; InputError when it is not built."""
+    """Return the program `kernel` built for `flavour`; raise InputError if it is not built."""
     require_built(flavour)
     return native_prefix(flavour) / "bin" / kernel
 
 
 def library_path(flavour: Flavour) -> Path:
-    """Return where libearlybird for `flavour` is, or would be."""
+    """Return the path at which libearlybird for `flavour` is, or would be."""
     return native_prefix(flavour) / "lib" / LIBRARY
 
 
@@ -119,7 +119,7 @@ def has_library(flavour: Flavour) -> bool:
 
 
 def require_library(flavour: Flavour) -> None:
-    """Raise InputError naming the command that builds libearlybird when that was not done."""
+    """Raise InputError naming the command that builds libearlybird if it is not built."""
     require_built(flavour)
     if not has_library(flavour):
         raise InputError(
@@ -249,15 +249,15 @@ def names_of_builds() -> list[str]:
 
 
 def is_key_file(path: Path) -> bool:
-    """Tell whether `path` is a file of KEYS."""
+    """Return whether `path` is a file of KEYS."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return _KEY_FILE.match(path.read_text()) is not None
     return False
 
 
 def _cache_key(flavour: Flavour) -> str:
-    """Return a digest of what a build depends on: computed when a file has another size or time than before,
-    because reading all of them takes as long as a third of the start of `earlybird exec`."""
+    """Return a digest of the inputs of a build, computed again only if a file has another size or time than
+    before, because reading all of them takes as long as a third of the start of `earlybird exec`."""
     sources = _files(str(native_sources()))
     _, mpicc = built_by(flavour.name, flavour.mpicc)
     around = [
@@ -327,7 +327,7 @@ def _compiled_with(flavour: Flavour) -> str:
 
 
 def _resolved_library(mpicc: Path) -> Path | None:
-    """Return the libmpi that the wrapper's folder links to: a wrapper may stay the same when the library
+    """Return the libmpi that the wrapper's folder links to: a wrapper may be unchanged although the library
     changes."""
     for folder in ("lib", "lib64", "lib/release"):
         library = mpicc.parent.parent / folder / "libmpi.so"
@@ -337,7 +337,7 @@ def _resolved_library(mpicc: Path) -> Path | None:
 
 
 def _identity(path: str | Path | None) -> str:
-    """Return path, size and time of a file: identifies its version without running it."""
+    """Return path, size and time of a file, which identify its version without running it."""
     if path is None:
         return "absent"
     real = Path(path).resolve()

@@ -49,7 +49,7 @@ def _refuse_other_mpi(built: Path, prefix: Path) -> None:
 
 
 def main(flavour: str, prefix: str) -> int:
-    """Return the exit status."""
+    """Export the library to a prefix; return the exit status."""
     try:
         for path in export_library(find_flavour(flavour), Path(prefix).absolute()):
             print(plain_line(str(path)))

@@ -19,7 +19,7 @@ JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 
 
 def install_flavour(name: str, say: Callable[[str], None]) -> None:
-    """Install the wheels of flavour `name` unless installed; WorkError with pip's last message if it
+    """Install the wheels of flavour `name` unless installed; raise WorkError with pip's last message if it
     fails.
 
     Two flavours in one environment would overwrite each other's mpicc, and `pip install --target` loses the
@@ -82,7 +82,7 @@ def _link_modules(folder: Path) -> None:
 
 
 def inside_job() -> bool:
-    """Tell whether this process belongs to a batch job, that is, runs on a compute node."""
+    """Return whether this process belongs to a batch job, that is, runs on a compute node."""
     return any(name in os.environ for name in JOB_VARIABLES)
 
 
@@ -120,7 +120,7 @@ def _open_lock(path: Path) -> int:
 
 
 def _remedy(output: str) -> str:
-    """Return what to do where pip has printed `output`."""
+    """Return the remedy for an error for which pip has printed `output`."""
     other = "or give the mpicc of another MPI with --mpi /path/to/mpicc"
     if "hash" in output.lower():
         return (
@@ -131,7 +131,8 @@ def _remedy(output: str) -> str:
 
 
 def _run(command: list[str], sentence: str, remedy: Callable[[str], str] | None = None) -> None:
-    """Run `command`; WorkError with `sentence`, its last line and the `remedy` for its output if it fails."""
+    """Run `command`; raise WorkError with `sentence`, its last line and the `remedy` for its output if it
+    fails."""
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if result.returncode != 0:
         output = result.stderr or result.stdout

@@ -51,8 +51,8 @@ _UNFINISHED = {
 
 
 def remove_builds(names: Sequence[str] = ()) -> tuple[list[Removed], dict[Path, str]]:
-    """Remove the MPIs and builds of `names`, or everything; return what was removed, and what stays with its
-    cause (NOT_MADE, OTHER_USERS, IN_USE).
+    """Remove the MPIs and builds of `names`, or everything; return the removed items, and the remaining ones
+    with the cause (NOT_MADE, OTHER_USERS, IN_USE).
 
     A folder that several users write to has builds of all of them: a user removes own ones only, root all.
     Raises InputError if this user's home is read-only, WorkError if something cannot be removed.
@@ -87,7 +87,7 @@ def remove_builds(names: Sequence[str] = ()) -> tuple[list[Removed], dict[Path, 
 
 
 class _Locks:
-    """The locks of MPIs and builds that this process could take; those of others are `busy`."""
+    """The locks of MPIs and builds that this process could take; locks of other processes are `busy`."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
@@ -95,13 +95,13 @@ class _Locks:
         self.busy: set[str] = set()
 
     def take_all(self) -> None:
-        """Take every lock that there is."""
+        """Take every existing lock."""
         for path in _entries(self._folder):
             if _LOCK.fullmatch(path.name) and _is_own(path):
                 self.take(path.name)
 
     def take(self, name: str | None) -> bool:
-        """Take the lock `name` if there is such a lock; return False if another process has it."""
+        """Take the lock `name` if it exists; return False if another process has it."""
         path = self._folder / (name or "")
         if name is None or name in self._taken:
             return True
@@ -121,7 +121,7 @@ class _Locks:
         return True
 
     def remove(self) -> list[Path]:
-        """Remove the files of the taken locks; return those of the busy ones.
+        """Remove the files of the taken locks; return the files of the busy ones.
 
         A process that waits for one of them sees that its file is gone, and makes another.
         """
@@ -140,8 +140,8 @@ def _unfinished(home: Path) -> Iterator[Path]:
 
 
 def _made(home: Path) -> tuple[list[Path], list[Path]]:
-    """Return what Earlybird has made below `home`, MPI by MPI and build by build, and what else is in its
-    folders."""
+    """Return the files that Earlybird has made below `home`, MPI by MPI and build by build, and the other
+    files in its folders."""
     made, others = [], []
     for name in CONTENTS:
         if (home / name).is_symlink():
@@ -155,7 +155,7 @@ def _made(home: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _is_expected(path: Path) -> bool:
-    """Tell whether it is a lock, or what a process that was killed has left."""
+    """Return whether the file is a lock, or was left by a process that was killed."""
     if path.parent.name == LOCKS:
         return _LOCK.fullmatch(path.name) is not None and _is_empty_file(path)
     pattern = _UNFINISHED.get(path.parent.name)
@@ -163,7 +163,7 @@ def _is_expected(path: Path) -> bool:
 
 
 def _is_made(path: Path) -> bool:
-    """Tell whether Earlybird has made a file or folder of its home: by its name, and by what is in it."""
+    """Return whether Earlybird has made a file or folder of its home, judged by its name and its content."""
     kind = path.parent.name
     if path.is_symlink():
         return False
@@ -187,7 +187,7 @@ def _is_empty_file(path: Path) -> bool:
 
 
 def _made_for(home: Path, name: str) -> list[Path]:
-    """Return what is below `home` for one MPI, of every version."""
+    """Return the files below `home` for one MPI, of every version."""
     flavours.check_name(name)
     name = flavours.full_name(name)
     mpicc = Path((find_command("mpicc") or name) if name == "system" else name)
@@ -227,7 +227,7 @@ def _lock_of(path: Path) -> str | None:
 
 
 def _size_bytes(path: Path) -> int:
-    """Return what the file or folder takes on the disk."""
+    """Return the bytes that the file or folder takes on the disk."""
     if not path.is_dir():
         return path.lstat().st_blocks * 512
     sizes = (os.lstat(os.path.join(above, name)) for above, _, names in os.walk(path) for name in names)
@@ -235,7 +235,7 @@ def _size_bytes(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder; nobody finds an MPI or a build of which a part is removed."""
+    """Remove a file or a folder, so that no process sees an MPI or a build that is partly removed."""
     try:
         if not path.is_dir():
             path.unlink()
@@ -257,8 +257,8 @@ def _not_removable(error: OSError, path: Path) -> WorkError:
 
 
 def _by_folder(removed: list[Removed]) -> list[Removed]:
-    """Return MPIs and builds one by one, and all else as the folder that it was in: keys and scripts are many
-    and small."""
+    """Return MPIs and builds one by one, and all other files as the folder that contained them: keys and
+    scripts are many and small."""
     sizes: dict[Path, int] = {}
     for path, size_bytes in removed:
         path = path if path.parent.name in (MPIS, BUILDS) else path.parent

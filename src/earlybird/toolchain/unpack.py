@@ -16,7 +16,7 @@ _PACKAGE = "libsimgrid-dev"
 
 
 def unpack_simgrid(say: Callable[[str], None]) -> None:
-    """Put SimGrid where `find_flavour` looks for it unless it is available.
+    """Unpack SimGrid in the folder in which `find_flavour` looks for it unless it is available.
 
     apt-get determines the missing packages, downloads them and checks their signatures; nothing is
     installed. Raises InputError if there is no apt, WorkError with its message if it fails.
@@ -49,13 +49,13 @@ def _missing_packages() -> list[str]:
 
 
 def _relocate(smpicc: Path, folder: Path) -> None:
-    """Have the wrapper look for headers and libraries below `folder`; its compiler stays the system's."""
+    """Make the wrapper look for headers and libraries below `folder`; its compiler stays the system's."""
     text = smpicc.read_text()
     smpicc.write_text(re.sub(r"(-[IL]|\")/usr/(include|lib)", rf"\1{folder}/usr/\2", text))
 
 
 def _run(command: list[str], folder: Path) -> str:
-    """Return the output of `command`; WorkError with its last message if it fails."""
+    """Return the output of `command`; raise WorkError with its last message if it fails."""
     result = subprocess.run(
         command,
         cwd=folder,

@@ -69,7 +69,7 @@ def build(
 
 
 def _print_removed(names: list[str], json: bool) -> None:
-    """Remove what was built, and print it with the space that this frees."""
+    """Remove the builds, and print their names and the space that this frees."""
     folder = clearable_home()
     others = [str(other) for other in homes() if other != folder and other.is_dir()]
     removed, kept = remove_builds(names)

@@ -79,8 +79,9 @@ def check(
     """Check whether every node and link of this job is as fast as the others.
 
     One MPI job with one rank per node measures every pair of nodes (latency, bandwidth in each direction and
-    both), each node against all others, the cores, the clock and what else differs between nodes. Values are
-    compared with the median of their like; what is suspicious is measured again before it is called bad.
+    both), each node against all others, the cores, the clock and other differences between nodes. Values are
+    compared with the median of comparable nodes; suspicious values are measured again before they are called
+    bad.
 
     If the nodes cannot complete it together, pairs of them are launched apart from the others until those at
     fault are named, and the others are checked.

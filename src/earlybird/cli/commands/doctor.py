@@ -79,7 +79,7 @@ def doctor(json: bool = AS_JSON) -> None:
 
 
 def _is_system(flavour: flavours.Flavour, present: list[flavours.Flavour]) -> bool:
-    """Tell whether it is the MPI of the mpicc on PATH."""
+    """Return whether it is the MPI of the mpicc on PATH."""
     return any(same_mpi(flavour, other) for other in present if other.name == "system")
 
 

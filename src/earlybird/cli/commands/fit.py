@@ -106,7 +106,7 @@ def fit(
 
 
 def _note_next(sources: list[Path], profile: Profile, output: Path) -> None:
-    """Say what was written, what to do with it, and by which models predictions are."""
+    """Print which files were written, the next commands, and the models by which predictions are made."""
     from earlybird.fit import following
     from earlybird.predict import choose_model
 
@@ -141,7 +141,7 @@ def _selection_json(regressions: "list[Regression]", verdicts: list[str]) -> dic
 
 
 def _require_replaceable(path: Path) -> None:
-    """Raise InputError for an output that exists and is no profile."""
+    """Raise InputError for an output that exists and is not a profile."""
     if not path.exists():
         return
     try:

@@ -41,7 +41,7 @@ LevelOption = Annotated[str, typer.Option(help="Where the two ranks of a pair we
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What the texts do not say of the measurement, besides the MPI."""
+    """The conditions of the measurement, besides the MPI, that the texts do not state."""
 
     host: Annotated[str, typer.Option(help="The machine, so that runs of others are not compared.")] = (
         UNNAMED_HOST
@@ -192,7 +192,7 @@ def _one_launch(read: Callable[[str, str], Imported]) -> Read:
 
 
 def _import(sources: Sequence[Path], read: Read, measured: Measured, output: Path, json: bool) -> None:
-    """Make the run, and say what is in it."""
+    """Create the run, and print a summary of its content."""
     imports = import_run(sources, read, measured, output)
     launches = counted(imports.launches, "launch", "launches")
     note(f"wrote {output}: {counted(imports.values, 'value')} from {launches}")

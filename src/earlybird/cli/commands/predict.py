@@ -203,7 +203,7 @@ def predict(
 
 
 def _packing(layout: str | None, cache: str | None, by: str | None) -> Packing | None:
-    """Return how messages are packed; InputError for the details of that without --packing."""
+    """Return how messages are packed; raise InputError for details of packing without --packing."""
     if layout is not None:
         return Packing(layout, cache or CACHES[0], by or next(iter(PACKERS)))
     for name, value in (("--packing-cache", cache), ("--packing-by", by)):
@@ -229,7 +229,7 @@ def _check_options(
     sensitivity: bool,
     tolerance: bool,
 ) -> None:
-    """Raise InputError for options that exclude each other or lack what they are for."""
+    """Raise InputError for options that exclude each other or lack an option that they need."""
     check_map_by(map_by, layout or nodes)
     check_nodes(layout, nodes, sockets)
     given = {"--nodes": nodes is not None, "--sensitivity": sensitivity, "--tolerance": tolerance}

@@ -93,7 +93,7 @@ def _require_samples(source: Path, statistic: str) -> None:
 
 
 def _has_testcases(source: Path) -> bool:
-    """Tell whether the JSON file that is shown of `source` has testcases."""
+    """Return whether the JSON file that is shown of `source` has testcases."""
     if source.is_dir():
         source = next((path for name in _OF_RUNS if (path := source / name).exists()), source)
     if source.is_dir() or files.suffix_of(source) != ".json":

@@ -99,7 +99,7 @@ def make_group(
 ) -> Any:
     """Make a command with subcommands, from (subcommand, function, example) rows; see `make_command`.
 
-    `of_path` is the subcommand of which a file or folder is the first argument.
+    The first argument of the subcommand `of_path` is a file or folder.
     """
     kind: type[TyperGroup] = TyperGroup
     if first_is_default:
@@ -222,7 +222,7 @@ def _refuse_shared_files(given: Mapping[str, Any]) -> None:
 
 
 def _is_file(value: Any, path: Path) -> bool:
-    """Tell whether a value of an option names the file `path`, which is there."""
+    """Return whether a value of an option names the file `path`, which exists."""
     try:
         return isinstance(value, str | Path) and path.is_file() and path.samefile(value)
     except (OSError, ValueError):

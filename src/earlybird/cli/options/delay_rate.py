@@ -16,7 +16,7 @@ _LONGEST_DELAY_S = 3600.0
 
 @dataclass(frozen=True)
 class DelayOptions:
-    """gamma as given, or by (6) and (9) of Gillis et al. 2023."""
+    """The delay rate gamma as given, or by (6) and (9) of Gillis et al. 2023."""
 
     gamma: Annotated[
         str | None,
@@ -36,7 +36,7 @@ class DelayOptions:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def rate(self) -> Callable[[int], float]:
-        """gamma in s/B as a function of the partitions per thread."""
+        """Return gamma in s/B as a function of the partitions per thread."""
         computed = noise.parse_noise(**vars(self))
         if computed is not None:
             return lambda theta: pipelined.delay_rate_s_per_byte(

@@ -19,7 +19,7 @@ BytesPerCell = Annotated[int, typer.Option(help="Data of one cell, such as 8 or 
 
 @dataclass(frozen=True)
 class MeshOptions:
-    """A mesh, and what its cells send."""
+    """The options of a mesh, and of the messages of its cells."""
 
     mesh: Annotated[
         Path | None,

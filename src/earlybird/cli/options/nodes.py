@@ -22,7 +22,7 @@ SocketsOption = Annotated[
 
 @dataclass(frozen=True)
 class PatternPlace:
-    """Where the ranks of a pattern run: one of `layout` and `nodes` is given."""
+    """The options that place the ranks of a pattern: one of `layout` and `nodes` is given."""
 
     layout: Annotated[str | None, typer.Option(help=f"{LAYOUT_HELP}  Or give --nodes.")] = None
     nodes: Annotated[
@@ -32,7 +32,8 @@ class PatternPlace:
     sockets: SocketsOption = None
 
     def check(self) -> None:
-        """Raise InputError, before the pattern is read, unless one is given and --nodes is one number."""
+        """Raise InputError, before the pattern is read, unless one option is given and --nodes is one
+        number."""
         check_nodes(self.layout, self.nodes, self.sockets)
         if self.layout is None and self.nodes is None:
             raise InputError(

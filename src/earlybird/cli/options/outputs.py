@@ -16,10 +16,10 @@ ResultOption = Annotated[
 
 
 class Result(Protocol):
-    """What has a JSON object."""
+    """An object that can be written as a JSON object."""
 
     def to_json(self) -> Any:
-        """Return the object."""
+        """Return the JSON object."""
 
 
 def write_result(output: Path | None, result: Result) -> None:

@@ -32,7 +32,7 @@ PhaseOption = Annotated[
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """What to change, and the profile with which to predict it."""
+    """The changes to project, and the profile with which to predict them."""
 
     profile: ProfilesOption = None
     layout: Annotated[
@@ -76,11 +76,11 @@ class ChangeOptions:
 
     @property
     def are_given(self) -> bool:
-        """Tell whether the user has named changes."""
+        """True if the user has named changes."""
         return bool(self.to_layout or self.to_profile or self.partitions)
 
     def project(self, recording_path: Path, phase: int | None) -> "Projection":
-        """Project the recording; raise InputError."""
+        """Project the recording; raise InputError for changes that do not fit it."""
         from earlybird.data.profile import load_profile
         from earlybird.data.recording import load_recording
         from earlybird.record.projection import Changes, other_mappings, project, recorded_place

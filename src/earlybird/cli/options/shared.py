@@ -97,7 +97,7 @@ MixedOption = Annotated[
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Where ranks run, and what starts them."""
+    """The options that determine where ranks run, and what starts them."""
 
     launcher: Annotated[
         str,
@@ -122,7 +122,7 @@ class PlaceOptions:
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """How a run is ended and continued."""
+    """The options that end and continue a run."""
 
     time_limit: Annotated[
         float | None, typer.Option(help="Time limit of a launch.  [default: 1h]"), DURATION
@@ -148,7 +148,7 @@ class LimitOptions:
 
 @dataclass(frozen=True)
 class SessionOptions(LimitOptions):
-    """How a run is started, ended and continued."""
+    """The options that start, end and continue a run."""
 
     print_script: PrintScriptOption = None
 

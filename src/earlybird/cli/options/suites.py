@@ -16,8 +16,8 @@ from earlybird.measure.suites import SUITES
 
 
 class _SuiteGroup(TyperGroup):
-    """Calls the subcommand of a suite, wherever its name is among the options, or `several`: for several
-    suites, none, or an unknown one."""
+    """A group that calls the subcommand of a suite, wherever its name is among the options, or `several`: for
+    several suites, none, or an unknown one."""
 
     several: TyperCommand
 

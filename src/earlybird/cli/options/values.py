@@ -1,4 +1,4 @@
-"""What an option takes, stated in its annotation: one of a few values, a list of them, a size, a duration."""
+"""The values of an option, stated in its annotation: one of a few, a list of them, a size, a duration."""
 
 import copy
 import functools
@@ -21,7 +21,7 @@ from earlybird.data.units import (
 
 
 class Parsed:
-    """An option whose text the function receives as what `parse(text, option)` returns, or None.
+    """An option whose text the function receives as the result of `parse(text, option)`, or None.
 
     The context of the command keeps the text, so that a command line can be repeated as it was given.
     """
@@ -35,7 +35,7 @@ class Parsed:
         return Annotated[(str | None if is_optional else str, *annotation.__metadata__)]
 
     def value(self, given: Any, option: str) -> Any:
-        """Return what the function gets; raise InputError, naming `option`, for text that it cannot be."""
+        """Return the value for the function; raise InputError, naming `option`, for invalid text."""
         return None if given is None else self._parse(str(given), option)
 
 
@@ -75,7 +75,8 @@ class ListOf(Parsed):
 
 
 def as_written(default: str) -> Any:
-    """Return the default of an option that takes a size, a duration or the like, as a user writes it."""
+    """Return the default of an option that takes a size, a duration or a similar value, as a user writes
+    it."""
     return default
 
 
@@ -103,7 +104,7 @@ def level_from(least: float = 0.0) -> Parsed:
 
 
 def values_of(annotation: Any) -> Parsed | None:
-    """Return what the annotation of an option says that it takes beyond its type."""
+    """Return the values that the annotation of an option allows beyond its type."""
     metadata: Sequence[Any] = getattr(annotation, "__metadata__", ())
     return next((item for item in metadata if isinstance(item, Parsed)), None)
 
@@ -116,8 +117,8 @@ def option_name(name: str, annotation: Any) -> str:
 
 
 def check_numbers(command: Any) -> Any:
-    """Have the numbers of `command` and its subcommands refused in sentences of ours, with digits of other
-    scripts and underscores among what is refused, which int() and float() take."""
+    """Make `command` and its subcommands refuse invalid numbers with messages of Earlybird, also digits of
+    other scripts and underscores, which int() and float() accept."""
     for subcommand in getattr(command, "commands", {}).values():
         check_numbers(subcommand)
     for parameter in command.params:

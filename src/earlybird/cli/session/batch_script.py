@@ -45,8 +45,8 @@ def print_check_script(context: typer.Context, output: Path | None, budget_s: fl
 
 
 def _given(context: typer.Context, only: Collection[str] | None = None) -> list[str]:
-    """Return the arguments without what the script sets itself, and with the MPIs by names that mean the same
-    in the job: it has another PATH, and is in no enclosing `exec`."""
+    """Return the arguments without those that the script sets itself, and with the MPIs by names that are
+    valid in the job: it has another PATH, and is not in an enclosing `exec`."""
     arguments, options = given_arguments(context, _OMITTED, only)
     given = context.params.get("mpi") or os.environ.get(interpose.FLAVOUR) or ()
     mpis = [given] if isinstance(given, str) else given

@@ -25,7 +25,7 @@ from earlybird.present.render.notes import note
 
 
 class Interrupted(EarlybirdError):
-    """Ctrl-C while measuring; the message says what is kept."""
+    """The interruption of a measurement by Ctrl-C; the message says which data is kept."""
 
     exit_status = 130
 

@@ -21,8 +21,8 @@ _PLAIN_LINE_S = 5.0
 
 
 class ProgressLine:
-    """Implements measure.session.Progress on stderr; with `quiet` it prints nothing, and nothing during the
-    first `silent_s`."""
+    """A line on stderr that implements measure.session.Progress; with `quiet` it prints nothing, and nothing
+    during the first `silent_s`."""
 
     def __init__(self, quiet: bool = False, silent_s: float = 0.0):
         self._quiet, self._silent_s = quiet, silent_s
@@ -32,7 +32,7 @@ class ProgressLine:
         self._begin_s = time.monotonic()
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:
-        """Show what is being measured; `last` is the sample before it."""
+        """Show the current measurement; `last` is the sample before it."""
         if not self.is_due():
             return
         # A budget may end before all points are measured.
@@ -46,11 +46,12 @@ class ProgressLine:
         self._show(share, f"{done} of up to {total} samples", left_s, more)
 
     def search(self, share: float, done: str, left_s: float, result: str) -> None:
-        """Show that so much of a search is `done`, and its `result` so far; to be called if it `is_due`."""
+        """Show how much of a search is complete (`done`), and its `result` so far; to be called if it
+        `is_due`."""
         self._show(share, done, left_s, [result])
 
     def is_due(self) -> bool:
-        """Tell whether the line is old enough to be printed again."""
+        """Return whether the line is old enough to be printed again."""
         now_s = time.monotonic()
         if self._quiet or now_s - self._begin_s < self._silent_s:
             return False
@@ -73,7 +74,7 @@ class ProgressLine:
         self._bar.update(self._task, completed=share, description=text, refresh=True)
 
     def step(self, done: int, total: int, what: str, left_s: float) -> None:
-        """Show so many of `total` steps as done; `what` is being measured."""
+        """Show the number of completed steps out of `total`; `what` names the current measurement."""
         self.update(done, total, what, left_s, None)
 
     def say(self, text: str) -> None:

@@ -29,7 +29,7 @@ _PAPER_LEVEL = "inter_node"
 
 @dataclass(frozen=True)
 class _Found:
-    """A value here: as text, with the buffer and method that have it, and other values."""
+    """A value measured here: as text, with the buffer and method that have it, and other values."""
 
     here: str
     point: Point
@@ -58,7 +58,7 @@ class Headline:
         return f"{self.ratio}, {labels.counted(self.threads, 'thread')}{contexts}"
 
     def rows(self, measured: Sequence[Pipeline]) -> list[Row]:
-        """Return a row for each pipeline like it; one without a value if there is none."""
+        """Return a row for each corresponding pipeline; a row without a value if there is none."""
         figure = f"figure {self.figure}"
         like = [(one, found) for one in measured if self.is_like(one) and (found := self.find(one))]
         return [
@@ -151,7 +151,7 @@ def _penalty(pipeline: Pipeline, method: str = EARLYBIRD) -> _Found | None:
 
 
 def _is_early(pipeline: Pipeline) -> bool:
-    """Tell whether all partitions are ready at once."""
+    """Return whether all partitions are ready at once."""
     return not any(pipeline.setting.delay)
 
 
@@ -160,7 +160,7 @@ def is_of_one_thread(pipeline: Pipeline) -> bool:
 
 
 def is_contended(pipeline: Pipeline) -> bool:
-    """Tell whether several threads have one partition each, all ready at once."""
+    """Return whether several threads have one partition each, all ready at once."""
     return pipeline.setting.partitions == pipeline.setting.threads > 1 and _is_early(pipeline)
 
 

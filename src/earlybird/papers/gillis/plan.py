@@ -54,7 +54,7 @@ def plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
-    """Differences from the paper's measurements, one sentence each."""
+    """Return the differences from the paper's measurements, one sentence each."""
     level = outermost_level(options, resources)
     cores = cores_per_rank(level, resources)
     many, few = _threads(options, level, resources)
@@ -82,7 +82,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
 
 
 def _figures(options: Options, resources: Resources) -> dict[int, Options]:
-    """The options of the suite for each figure of the paper."""
+    """Return the options of the suite for each figure of the paper."""
     level = outermost_level(options, resources)
     many, few = _threads(options, level, resources)
     last = carried_bytes(_LARGEST_BYTES, level, resources)
@@ -122,7 +122,8 @@ def _figures(options: Options, resources: Resources) -> dict[int, Options]:
 
 
 def _threads(options: Options, level: str, resources: Resources) -> tuple[int, int]:
-    """Return those of figures 5 and 6, at least two, or there is no contention; and of figures 7 and 8."""
+    """Return the threads of figures 5 and 6, at least two, or there is no contention; and of figures 7 and
+    8."""
     if len(options.threads or ()) > 1:
         raise InputError(
             f"--threads has {len(options.threads)} numbers; give one, of the threads of figures 5 and 6"

@@ -25,7 +25,7 @@ _LARGEST_FIGURE_POINTS = 200
 
 
 def paper_figures(measured: Sequence[Latencies]) -> list[Figure]:
-    """Return the figures of every MPI; one that says what is missing if nothing was measured."""
+    """Return the figures of every MPI; if nothing was measured, a figure that says what is missing."""
     figures = []
     for k, one in enumerate(measured):
         for operation in OPERATIONS:

@@ -26,7 +26,7 @@ STATISTICS = {MEAN: "mean over ranks", COMPLETION: "completion of the last rank"
 
 @dataclass(frozen=True, eq=False)
 class Latencies:
-    """What was measured of one MPI, with the names of the paper.
+    """The latencies that were measured of one MPI, with the names of the paper.
 
     Attributes
     ----------

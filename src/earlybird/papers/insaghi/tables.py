@@ -51,7 +51,7 @@ def _coefficient_rows(published: Published, k: int, fitted: Fitted) -> list[Row]
 
 
 def _like(published: Published, regressions: Sequence[Regression]) -> Regression | None:
-    """Return the regression of the same latencies; that of all sizes for tables 7 and 8."""
+    """Return the regression of the same latencies; for tables 7 and 8, the regression of all sizes."""
     what = "all sizes" if published.form == 3 else f"{published.algorithm} by {published.map_by}"
     like = (one for one in regressions if (one.operation, one.what) == (published.operation, what))
     return next(like, None)
@@ -77,7 +77,7 @@ def _without(published: Published, term: str, fitted: Fitted) -> str:
 
 
 def _note(one: Latencies, regression: Regression) -> str:
-    """Say which statistic the latencies have, and what differs from the paper."""
+    """Return which statistic the latencies have, and how they differ from the paper."""
     notes = [f"{STATISTICS[one.statistic]}, {labels.counted(regression.points, 'point')}"]
     notes.append(f"R2 {regression.r_squared:.3f}")
     if one.own:

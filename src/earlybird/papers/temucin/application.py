@@ -20,7 +20,7 @@ _WITHOUT = "the paper prints no values; record SNAP, and give the recording to `
 
 
 def application_rows(material: Material, motifs: Sequence[Throughput]) -> list[Row]:
-    """Return what each recorded program has of the figure; without one, how to get it."""
+    """Return the values of the figure for each recorded program; without one, the way to get it."""
     timed = [recorded for recorded in recordings(material) if recorded.calls.whole.share > 0]
     rows = [
         Row(

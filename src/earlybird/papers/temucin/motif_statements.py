@@ -1,4 +1,4 @@
-"""What Temucin et al. 2022 found of Sweep3D and Halo3D, next to what was measured here."""
+"""The findings of Temucin et al. 2022 on Sweep3D and Halo3D, next to the measurements here."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class _Statement:
     holds: Callable[[Sequence[float]], bool]
 
     def found(self, measured: Sequence[Throughput]) -> list[Found]:
-        """Return what each MPI and method has."""
+        """Return the values of each MPI and method."""
         return [
             self._judged(label, method, group)
             for label, group in _by_mpi(measured).items()
@@ -68,7 +68,7 @@ def _by_mpi(measured: Sequence[Throughput]) -> dict[str, list[Throughput]]:
 
 
 def _mostly(holds: Callable[[float], bool]) -> Callable[[Sequence[float]], bool]:
-    """Whether it holds at more than half of the sizes."""
+    """Return a function that says whether `holds` is true at more than half of the sizes."""
     return lambda ratios: sum(map(holds, ratios)) > len(ratios) / 2
 
 
@@ -113,7 +113,7 @@ def motif_rows(measured: Sequence[Throughput]) -> list[Row]:
 
 
 def _more_computation(label: str, group: Sequence[Throughput]) -> list[Found]:
-    """Return what many threads, each with the computation of one, lose compared with a single thread."""
+    """Return the loss of many threads, each with the computation of one, compared with a single thread."""
     halo = [one for one in group if one.setting.motif == HALO3D.name]
     alone = [one for one in halo if one.setting.threads == 1]
     most = max(halo, key=lambda one: one.setting.threads, default=None)

@@ -137,7 +137,7 @@ def _in_order(measured: Sequence[Metrics]) -> list[Metrics]:
 def _figure(
     id: str, title: str, panel: _Panel, shown: Sequence[Metrics], measured: Sequence[Metrics]
 ) -> Figure:
-    """Return the panel of `shown`, whose curves look the same in all panels of what was `measured`."""
+    """Return the panel of `shown`, whose curves look the same in all panels of `measured`."""
     _, meaning, text, axis = METRICS[panel.metric]
     data: list[dict[str, Any]] = []
     values: list[float] = []

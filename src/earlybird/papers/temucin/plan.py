@@ -99,7 +99,7 @@ def _figures(options: Options, resources: Resources) -> list[Options]:
 
 
 def _motif_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Sweep3D and Halo3D in the styles of the paper: one thread, all threads, and partitioned."""
+    """Return Sweep3D and Halo3D in the styles of the paper: one thread, all threads, and partitioned."""
     if resources.library is None:
         return []
     groups = [
@@ -114,7 +114,8 @@ def _motif_groups(options: Options, resources: Resources, mpi: str) -> list[Grou
 
 
 def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Options]]:
-    """The options of the suites of motifs: of Sweep3D for each size, of Halo3D for each number of threads."""
+    """Return the options of the suites of motifs: of Sweep3D for each size, of Halo3D for each number of
+    threads."""
     level = outermost_level(options, resources)
     map_by = {"inter_node": "node", "inter_socket": "socket"}.get(level, "core")
     common = options.changed(
@@ -150,7 +151,7 @@ def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Opt
 
 
 def _carried(sides: tuple[int, ...], variables: int, level: str, resources: Resources) -> tuple[int, ...]:
-    """The first of `sides`, and the others whose faces are messages that a virtual link carries."""
+    """Return the first of `sides`, and the others whose faces are messages that a virtual link carries."""
     sizes = {side: 8 * variables * side * side for side in sides}
     return tuple(
         side
@@ -160,7 +161,8 @@ def _carried(sides: tuple[int, ...], variables: int, level: str, resources: Reso
 
 
 def _place(most: int, options: Options, resources: Resources) -> tuple[int, int]:
-    """Ranks, `most` or else 2, and the cores of each: at least 2 cores each; between nodes a node each."""
+    """Return the number of ranks, `most` or else 2, and the cores of each: at least 2 cores each; between
+    nodes a node each."""
     level = outermost_level(options, resources)
     of_node = resources.sockets * (resources.cores_per_socket or 1)
     if level == "inter_node":
@@ -177,18 +179,18 @@ def _sweep_threads(cores: int) -> int:
 
 
 def _halo_threads(cores: int) -> tuple[int, int]:
-    """As many as there are cores, and as in the paper 8 times as many."""
+    """Return as many threads as there are cores, and, as in the paper, 8 times as many."""
     few = _threads(cores, _HALO_THREADS)
     return few, few * (_MORE_HALO_THREADS // _HALO_THREADS)
 
 
 def _threads(cores: int, most: int) -> int:
-    """A power of two, which divides the partitions; 2 at least, to compare with one."""
+    """Return a power of two, which divides the partitions; at least 2, to compare with one."""
     return max([2, *(k for k in powers(most, 2) if k <= cores)])
 
 
 def _without_repeats(groups: list[Group]) -> list[Group]:
-    """The figures share points: each is measured once."""
+    """Return the groups with each point once, because the figures share points."""
     seen: set[tuple] = set()
     found = []
     for group in groups:

@@ -1,4 +1,4 @@
-"""What Temucin et al. 2022 found with their metrics, next to what was measured here."""
+"""The findings of Temucin et al. 2022 with their metrics, next to the measurements here."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Found:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A finding of the paper: what it is about, what it says, which values show it, and whether they do."""
+    """A finding of the paper: its subject, its text, the values that show it, and whether they do."""
 
     figure: str
     quantity: str
@@ -55,7 +55,7 @@ class _Statement:
     format: Callable[[float], str]
 
     def found(self, measured: Sequence[Metrics]) -> list[Found]:
-        """Return what each MPI and method has."""
+        """Return the values of each MPI and method."""
         return [
             judged(label, method, self.values(group, method), self.holds, self.format, _crowded(group))
             for (label, _), group in grouped(measured, lambda one: (one.label, one.setting.level)).items()
@@ -86,7 +86,7 @@ def judged(
 def statement_rows(
     figure: str, quantity: str, paper: str, found: Sequence[Found], without: str = ""
 ) -> list[Row]:
-    """Return a row for each MPI and method with values; one that says what is missing if there is none."""
+    """Return a row for each MPI and method with values; if there is none, a row that says what is missing."""
     rows = [
         Row(
             figure,
@@ -137,7 +137,7 @@ def _same(values: Sequence[float]) -> bool:
 
 
 def _peak_inside(values: Sequence[float]) -> bool:
-    """Whether the value in the middle exceeds those at both ends."""
+    """Return whether the value in the middle exceeds those at both ends."""
     return values[1] > values[0] and values[1] > values[-1]
 
 
@@ -152,7 +152,7 @@ def _like(
 
 
 def _longest(found: Iterable[Metrics]) -> list[Metrics]:
-    """Those with the longest computation, by partitions."""
+    """Return the metrics with the longest computation, by partitions."""
     listed = list(found)
     longest = max((one.setting.compute_s for one in listed), default=0.0)
     return sorted(
@@ -188,7 +188,7 @@ def _by_partitions(found: Sequence[Metrics], method: str, name: str, at: int) ->
 
 
 def _by_size(found: Sequence[Metrics], method: str, name: str) -> _Values:
-    """Of the setting with most partitions."""
+    """Return the values by size of the setting with most partitions."""
     if not found:
         return []
     one = found[-1]

@@ -65,8 +65,8 @@ class Throughput(Measured[Setting]):
         )
 
     def ratio(self, point: Point, method: str, other: str) -> Ratio | None:
-        """The throughput of `method` over that of `other`, from times of the same rounds; None if no launch
-        measured both. In all styles the same bytes are sent."""
+        """Return the throughput of `method` over that of `other`, from times of the same rounds; None if no
+        launch measured both. In all styles the same bytes are sent."""
         both = [
             [one for one in self.samples if one.method == name and one.config == point.config]
             for name in (other, method)
@@ -75,7 +75,7 @@ class Throughput(Measured[Setting]):
 
 
 def throughput(point: Point, method: str) -> Estimate | None:
-    """Bytes per second that all ranks send; None if unknown."""
+    """Return the bytes per second that all ranks send; None if unknown."""
     result = point.results.get(method)
     if result is None or not result.figures.get("sent_bytes") or result.time_s.low <= 0:
         return None

@@ -18,7 +18,7 @@ _CAPTION = (
 
 
 def throughput_figures(measured: Sequence[Throughput]) -> list[Figure]:
-    """A figure for every setting with several styles."""
+    """Return a figure for every setting with several styles."""
     several = [one for one in measured if len(one.methods()) > 1]
     figures = [_figure(k, one) for k, one in enumerate(several[:MAX_FIGURES])]
     return figures + figures_left("motifs-temucin", len(several), MAX_FIGURES)

@@ -62,7 +62,8 @@ class _Run:
 
     @property
     def quantities(self) -> list[tuple[str, int, int | None]]:
-        """Return what each printed rate is, with the threads, and the number of the thread that has it."""
+        """Return the description of each printed rate, with the threads, and the number of the thread that
+        has it."""
         return [
             ("one thread", 1, None),
             ("two threads, thread 0", 2, 0),

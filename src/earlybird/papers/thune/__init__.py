@@ -131,7 +131,7 @@ def _rows_of(material: Material, measured: list[Sweep]) -> list[Row]:
 
 
 def _table_i(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
-    """Yield the parameters of the four machines, and those of this one."""
+    """Yield the parameters of the four machines, and the parameters of this one."""
     for level in TABLE_I_LEVELS:
         columns = [("tau, us", latency_us, ())] + [
             (f"{name}, GB/s", bandwidth_gbs, (count,)) for name, count in COUNTS.items()
@@ -194,7 +194,7 @@ def _verified(verification: Verification, material: Material) -> Iterator[Row]:
 
 
 def _packing(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
-    """Yield what packing indexed data costs, which the paper names as missing in its model."""
+    """Yield the cost of packing indexed data, which the paper names as missing in its model."""
     quantity = "packing and unpacking, of data at irregular places on cold caches, largest size"
     here = []
     for profile, label in profiles:

@@ -35,7 +35,7 @@ class Exchange:
 
 
 def sweep_layout() -> Layout:
-    """Return where the six ranks of figure 3 are: on one socket."""
+    """Return the layout of the six ranks of figure 3: on one socket."""
     return parse_layout(f"1x1x{2 * len(_HALVES)}")
 
 
@@ -57,7 +57,7 @@ def sweep_groups(options: Options, mpi: str) -> list[Group]:
 
 
 def middle_bytes(sample: Sample) -> int | None:
-    """Return s of a sample of figure 3; None for another one."""
+    """Return s of a sample of figure 3; None for another sample."""
     value = sample.config.get(MIDDLE)
     return value if isinstance(value, int) and value > 0 else None
 

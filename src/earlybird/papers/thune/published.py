@@ -1,4 +1,4 @@
-"""What Thune et al. 2023 print: Table I as profiles of the package, the other tables as numbers."""
+"""The values in Thune et al. 2023: Table I as profiles of the package, the other tables as numbers."""
 
 import csv
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ COUNTS: Mapping[str, int | None] = {
 
 @dataclass(frozen=True)
 class Verification:
-    """A verification experiment: where it is printed, the step that repeats it here, what it is, and the
-    printed errors by model."""
+    """A verification experiment: the place where it is printed, the step that repeats it here, its
+    description, and the printed errors by model."""
 
     figure: str
     step: str

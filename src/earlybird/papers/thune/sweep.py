@@ -35,7 +35,7 @@ _DASHES = {"staircase": "solid", "max-rate": "dash", "postal": "dot"}
 
 @dataclass(frozen=True)
 class Sweep:
-    """What one MPI has for figure 3: for each s, the measured and predicted times of the six ranks."""
+    """The data of one MPI for figure 3: for each s, the measured and predicted times of the six ranks."""
 
     label: str
     comparisons: Mapping[int, Comparison]
@@ -85,7 +85,7 @@ def _profile_of(run: MeasuredRun, mpi: str, material: Material) -> Profile | Non
 
 
 def _predictions(size: int, profile: Profile) -> Iterator[tuple]:
-    """Yield what each model that the profile allows predicts for s = `size`."""
+    """Yield the prediction of each model that the profile allows for s = `size`."""
     predictor = Predictor(sweep_pattern(size), sweep_layout())
     for model in MODELS:
         if model in _DASHES:

@@ -1,1 +1,1 @@
-"""What all subjects share: tables, figures, axes and texts."""
+"""The parts that all subjects share: tables, figures, axes and texts."""

@@ -26,8 +26,8 @@ def few(count: int, most: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Answer:
-    """One line of the first screen: what was asked, the number and its interval ("" if unknown), the finding
-    in one sentence, and what to do, with commands between backquotes."""
+    """A line of the first screen: the question, the number and its interval ("" if unknown), the finding in
+    one sentence, and the action, with commands between backquotes."""
 
     what: str
     number: str
@@ -37,7 +37,7 @@ class Answer:
 
     @property
     def summary(self) -> str:
-        """Return what was asked, the number and the finding, for the chapter."""
+        """The question, the number and the finding, for the chapter."""
         number = f"{self.number}. " if self.number else ""
         return f"{self.what}: {number}{self.sentence}"
 
@@ -63,7 +63,7 @@ class Figure:
 
 
 def figures_left(kind: str, count: int, drawn: int) -> list[Figure]:
-    """Return what stands in the place of the figures of all settings but the first `drawn`."""
+    """Return the text in place of the figures of all settings but the first `drawn`."""
     if count <= drawn:
         return []
     reason = f"{drawn} settings have figures; the numbers of the others are in the tables."
@@ -120,7 +120,7 @@ class Light:
 
 @dataclass(frozen=True)
 class Chapter:
-    """One question with its answer.
+    """A chapter of the report: a question with its answer.
 
     Attributes
     ----------

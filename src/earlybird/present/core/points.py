@@ -124,7 +124,7 @@ def methods_of(points: Iterable[Point]) -> list[str]:
 
 
 class HasPoints(Protocol):
-    """What was measured with one setting."""
+    """An object with the points that were measured with one setting."""
 
     @property
     def points(self) -> Sequence[Point]: ...
@@ -206,7 +206,8 @@ def groups(material: Material, setting_of: Callable[[Sample], Any]) -> list[Grou
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(ABC):
-    """How something was measured, apart from its MPI and size. The fields are keys of the configuration."""
+    """The conditions of a measurement, apart from its MPI and size. The fields are keys of the
+    configuration."""
 
     level: str = ""
 
@@ -243,8 +244,8 @@ _Setting = TypeVar("_Setting", bound=Setting)
 
 @dataclass(frozen=True)
 class Measured(Generic[_Setting]):
-    """What one run measured of one MPI with one setting, sorted by size. `label` names the MPI, and the run
-    if several runs measured the same."""
+    """The measurements of one run of one MPI with one setting, sorted by size. `label` names the MPI, and the
+    run if several runs measured the same."""
 
     label: str
     mpi: str
@@ -278,7 +279,7 @@ def measured_series(
     setting_of: Callable[[Sample], Any],
     fitted: Mapping[tuple[Any, ...], float] | None = None,
 ) -> list[_Series]:
-    """Return what every run measured of every MPI and setting, sorted by setting."""
+    """Return the measurements of every run of every MPI and setting, sorted by setting."""
     series = [
         kind(group.label, group.mpi, group.run, group.setting, tuple(group.samples),
              group.points(fitted or {}, "size_bytes"))

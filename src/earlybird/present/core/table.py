@@ -35,7 +35,7 @@ class Column:
     detail: bool = False
 
     def text(self, item: Any) -> Any:
-        """Return the text of an item; "" if it lacks what that is made of."""
+        """Return the text of an item; "" if it lacks the values of which the text is made."""
         try:
             return self.text_of(item)
         except Unknown:

@@ -55,7 +55,7 @@ def time_text(point: Point, method: str) -> str:
 
 
 def method_answer(what: str, point: Point, noun: str, reference: str, do: str, more: str = "") -> Answer:
-    """Return the answer that names the best method of a point; what to do is nothing if it is the
+    """Return the answer that names the best method of a point; its action is empty if the method is the
     reference."""
     method, found = finding(point, noun, reference)
     result = point.results[method]

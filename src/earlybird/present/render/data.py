@@ -12,7 +12,7 @@ from earlybird.data.plain_text import csv_cell
 
 
 class Format(StrEnum):
-    """`--format`; `--json` is short for `--format json`."""
+    """The values of `--format`; `--json` is short for `--format json`."""
 
     table = "table"
     csv = "csv"
@@ -20,7 +20,7 @@ class Format(StrEnum):
 
 
 def print_json(value: Any) -> None:
-    """Print JSON on stdout, in ASCII; InputError for what is no number."""
+    """Print JSON on stdout, in ASCII; raise InputError for values that are not numbers."""
     try:
         text = json.dumps(value, indent=1, allow_nan=False)
     except ValueError:

@@ -56,13 +56,12 @@ def render(material: Material, more: MoreChapters = no_chapters) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Return what an expression of the template shows: plain text. Parts of the page that are ready are
-    kept."""
+    """Return the output of an expression of the template: plain text. Finished parts of the page are kept."""
     return plain(value) if type(value) is str else value
 
 
 def _packed(text: str) -> str:
-    """Compress `text`, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
+    """Return `text` compressed, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
     return base64.b85encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
@@ -106,7 +105,7 @@ def _choosers(chapter: Chapter) -> dict[str, list[str]]:
 
 
 def _chosen(figure: Figure, selectors: Mapping[str, object]) -> dict[str, str]:
-    """Return what the selectors of its chapter must show for a figure to be visible."""
+    """Return the values that the selectors of its chapter must show for a figure to be visible."""
     return {plain(name): plain(value) for name, value in figure.choice.items() if name in selectors}
 
 

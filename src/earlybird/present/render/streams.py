@@ -12,8 +12,8 @@ from earlybird.data.plain_text import plain
 class PlainStream:
     """A text stream that writes text as `show` makes it: with controls and invisible characters as escapes.
 
-    Of a stream of `notices` (stderr), what cannot be written is lost: a full disk or a closed pipe there is
-    no reason to lose a measurement.
+    On a stream of `notices` (stderr), text that cannot be written is lost: a full disk or a closed pipe there
+    is no reason to lose a measurement.
     """
 
     def __init__(self, stream: Any, notices: bool = False, show: Callable[[str], str] = plain):
@@ -37,7 +37,7 @@ class PlainStream:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Discard what is buffered and what follows; raise the current OSError unless this is for notices."""
+        """Discard the buffered and any further text; raise the current OSError unless this is for notices."""
         if not self.notices:
             raise
         discard(self.stream)
@@ -47,8 +47,8 @@ class PlainStream:
 
 
 class ClosedStream:
-    """The stdout of a command that was started without one: whoever prints results gets an OSError, as where
-    a disk is full."""
+    """The stdout of a command that was started without one: printing results raises OSError, as if the disk
+    were full."""
 
     def __init__(self, stream: Any):
         self._stream = stream
@@ -88,13 +88,14 @@ def prepare_streams() -> None:
 
 
 def drawing(stream: Any) -> Any:
-    """Return `stream` for what draws on a terminal with escapes of its own, and gets only plain text."""
+    """Return `stream` for output that draws on a terminal with escapes of its own, and gets only plain
+    text."""
     is_plain = isinstance(stream, PlainStream)
     return PlainStream(stream.stream, stream.notices, show=str) if is_plain else stream
 
 
 def discard(stream: Any) -> None:
-    """Let `stream` write to nowhere: what is buffered could not be written at the end of the process
+    """Redirect `stream` to the null device: buffered text could not be written at the end of the process
     either."""
     _open_null(stream.fileno())
 

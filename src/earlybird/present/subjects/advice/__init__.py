@@ -1,1 +1,1 @@
-"""What a person sees of advice."""
+"""Presentation of advice."""

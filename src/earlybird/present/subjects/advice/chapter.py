@@ -77,7 +77,7 @@ def _absent(material: Material) -> list[tuple[str, str]]:
 
 
 def _means(pieces: Sequence[Advice]) -> list[str]:
-    """Return what the values of the pieces mean, and what projections of programs assume."""
+    """Return the meaning of the values of the pieces, and the assumptions of projections of programs."""
     programs = [advice for advice in pieces if advice.operation == view.PROGRAM]
     exchanges = [advice for advice in pieces if advice.operation in view.OF_EXCHANGES]
     lines = [LAYOUT_MEANS] if exchanges else []

@@ -32,7 +32,7 @@ def alternatives_table(advice: Advice) -> Table:
 
 
 def operations_table(pieces: Sequence[Advice]) -> Table:
-    """Return what is advised for each operation at the size that was asked about."""
+    """Return the advised algorithm for each operation at the requested size."""
     references = dict.fromkeys(view.reference(advice) for advice in pieces if advice.baseline)
     over = f"; speed-up over {' or '.join(references)}" if references else ""
     columns = [
@@ -46,7 +46,7 @@ def operations_table(pieces: Sequence[Advice]) -> Table:
 
 
 def sizes_table(pieces: Sequence[Advice]) -> Table:
-    """Return the sizes at which what is advised changes, of each piece of advice."""
+    """Return the sizes at which the advised method changes, for each piece of advice."""
     rows = [(advice, size_range) for advice in pieces for size_range in advice.distinct_ranges()]
     columns = [
         Column("operation", lambda row: view.operation(row[0]), common=True, varying=True, left=True),

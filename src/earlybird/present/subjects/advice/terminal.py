@@ -47,7 +47,7 @@ def print_advice(advice: Advice, format: str, *, with_sizes: bool = True) -> Non
 
 
 def print_collectives_advice(several: CollectivesAdvice, format: str, *, with_sizes: bool = True) -> None:
-    """Print what is advised for each operation at its size, and all sizes with their settings."""
+    """Print the advised algorithm for each operation at its size, and all sizes with their settings."""
     asked = ("operation", "size_bytes")
     records = [
         {key: advice.asked.get(key) for key in asked} | alternative.to_json()

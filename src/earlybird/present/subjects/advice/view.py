@@ -44,12 +44,12 @@ def gain(advice: Advice) -> float:
 
 
 def operation(advice: Advice) -> str:
-    """Return the name of the operation that was asked about."""
+    """Return the name of the requested operation."""
     return str(advice.asked.get("operation", advice.operation))
 
 
 def noun(advice: Advice) -> str:
-    """Return what the alternatives are: `method`, `layout`."""
+    """Return the noun for the alternatives: `method`, `layout`."""
     return _OPERATIONS.get(advice.operation, ("", "algorithm"))[1]
 
 
@@ -85,7 +85,7 @@ def _method(advice: Advice, name: str) -> str:
 
 
 def reference(advice: Advice) -> str:
-    """Return the display name of what speed-ups are over."""
+    """Return the display name of the reference of speed-ups."""
     return _method(advice, advice.baseline)
 
 
@@ -98,7 +98,8 @@ def name(advice: Advice, alternative: Alternative | SizeRange) -> str:
 
 
 def action(advice: Advice, alternative: Alternative | SizeRange) -> str:
-    """Return what to do: nothing for the reference, and no setting for what the MPI cannot select."""
+    """Return the action for an alternative: empty for the reference, and without a setting if the MPI cannot
+    select it."""
     if alternative.method == advice.baseline:
         return alternative.action if advice.operation == PROGRAM else NOTHING
     if labels.is_own(alternative.method):
@@ -132,7 +133,7 @@ def _is_projected_bound(alternative: Alternative) -> bool:
 
 
 def basis(advice: Advice, alternative: Alternative) -> str:
-    """Return what the values are based on. Advice on exchanges has no measured range."""
+    """Return the basis of the values. Advice on exchanges has no measured range."""
     if advice.operation in OF_EXCHANGES and alternative.basis == MODEL:
         return "predicted"
     return BASES.get(alternative.basis, alternative.basis)

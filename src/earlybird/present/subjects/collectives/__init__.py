@@ -1,1 +1,1 @@
-"""What a person sees of collectives."""
+"""Presentation of collectives."""

@@ -114,7 +114,7 @@ def hops_table(forms: Sequence[CollectiveForm]) -> Table:
 
 
 def form_meanings(forms: Sequence[Form]) -> list[str]:
-    """Return what the forms are, as a line; none without forms."""
+    """Return the meaning of the forms, as a line; none without forms."""
     names = dict.fromkeys(str(form.values.get("form", "")) for form in forms)
     texts = [f"{name} ({meaning})" for name, meaning in _MEANINGS.items() if name in names]
     return [f"Forms of cost models: {labels.listed(texts)}."] if texts else []

@@ -36,7 +36,7 @@ class Collective:
         return views.methods_of(self.points)
 
     def of_mpi(self) -> "Collective":
-        """Return what was measured without our implementations."""
+        """Return the collective without our implementations."""
         points = map(mpi_point, self.points)
         return replace(self, points=tuple(point for point in points if point.results))
 
@@ -111,7 +111,7 @@ def collectives(material: Material) -> list[Collective]:
 
 
 def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
-    """Return operation, mapping, and what else distinguishes points besides ranks and size."""
+    """Return operation, mapping, and the other values that distinguish points besides ranks and size."""
     if not is_timed(sample):
         return None
     config = sample.config

@@ -53,7 +53,8 @@ def exchanges(material: Material) -> list[Exchange]:
 
 
 def patterned_exchange(source: str, pattern: Pattern, where: Layout | None) -> Exchange:
-    """Return the exchange of a pattern without times; InputError if the layout lacks one of its ranks."""
+    """Return the exchange of a pattern without times; raise InputError if the layout lacks one of its
+    ranks."""
     if where is None:
         return Exchange(source, pattern.sha256(), pattern.num_ranks_named, pattern)
     pattern.check_ranks(where.num_ranks)
@@ -61,7 +62,7 @@ def patterned_exchange(source: str, pattern: Pattern, where: Layout | None) -> E
 
 
 def _placed(label: str, num_ranks: int, *others: Layout | None) -> Layout | None:
-    """Return the layout that `label` describes, or the first of `others`, with so many ranks."""
+    """Return the layout that `label` describes, or the first of `others`, with this number of ranks."""
     layouts = (layout_of_label(label), *others)
     return next((where for where in layouts if where is not None and where.num_ranks == num_ranks), None)
 

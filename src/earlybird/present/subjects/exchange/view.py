@@ -63,7 +63,7 @@ class Exchange:
 
     @property
     def is_placed(self) -> bool:
-        """Whether the pattern and the place of each rank are known."""
+        """True if the pattern and the place of each rank are known."""
         return self.pattern is not None and self.where is not None
 
     @cached_property
@@ -86,12 +86,12 @@ class Exchange:
 
     @property
     def mpi(self) -> str:
-        """ "" if it was not measured."""
+        """The label of the MPI; "" if it was not measured."""
         return str(self.samples[0].config.get("mpi", "")) if self.samples else ""
 
     @property
     def map_by(self) -> str:
-        """How the layout numbers the ranks; "" if unknown."""
+        """The numbering of the ranks by the layout; "" if unknown."""
         settings = self.run.header.get("settings") if self.run else None
         return str(settings.get("map_by") or "") if isinstance(settings, dict) else ""
 
@@ -110,12 +110,12 @@ class Exchange:
 
     @property
     def link_limited(self) -> bool:
-        """Whether a virtual link was the bottleneck, even with several ranks per core."""
+        """True if a virtual link was the bottleneck, even with several ranks per core."""
         return self.link is not None and self.link[1] >= link_limits.EXCHANGE_LIMIT_SHARE
 
     @property
     def load(self) -> float | None:
-        """At the start of the run, if other work kept all cores busy."""
+        """The load at the start of the run, if other work kept all cores busy."""
         return overload_of(self.run.machine) if self.run else None
 
     @property
@@ -134,7 +134,7 @@ class Exchange:
 
     @property
     def is_timed(self) -> bool:
-        """Whether a measured or predicted time exists."""
+        """True if a measured or predicted time exists."""
         return bool(self.series())
 
     def models(self) -> list[str]:

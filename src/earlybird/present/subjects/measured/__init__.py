@@ -1,1 +1,1 @@
-"""What a person sees of measured."""
+"""Presentation of measured results."""

@@ -32,14 +32,15 @@ def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ())
 
 
 def meanings(results: Sequence[Result]) -> list[str]:
-    """Return what the columns of the table of `results` mean, of those whose head does not say it."""
+    """Return the meaning of the columns of the table of `results` whose head does not explain it."""
     columns = kernel_of(results[0].kernel).columns
     explained = [column for column in columns if column.meaning and column_of(column).is_shown(results)]
     return [f"{column.head}: {column.meaning}" for column in explained]
 
 
 def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
-    """Return what the values of another benchmark are, and how much was lost where they were printed."""
+    """Return the meaning of the values of another benchmark, and the precision lost where they were
+    printed."""
     if not (run.header.get("settings") or {}).get("imported"):
         return []
     known = statistics_text((sample.quantity, sample.statistic) for sample in samples)

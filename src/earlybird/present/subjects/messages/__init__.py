@@ -1,1 +1,1 @@
-"""What a person sees of messages."""
+"""Presentation of messages."""

@@ -100,7 +100,8 @@ def machine_chapter(material: Material) -> Chapter:
 
 
 def _lines(levels: Sequence[str], has_fit: bool, has_pingpong: bool, has_contention: bool) -> list[str]:
-    """Return the names of the levels for options, what a protocol is, and how the bandwidths differ."""
+    """Return the names of the levels for options, the definition of a protocol, and the difference between
+    the bandwidths."""
     names = [f"{labels.level(level)} ({level})" for level in levels if level in LEVELS]
     texts = [f"Levels, with their names in options: {labels.listed(names)}."] if names else []
     return texts + [PROTOCOLS] * has_fit + [BANDWIDTHS] * (has_pingpong and has_contention)

@@ -35,7 +35,7 @@ _GRID_POINTS = 80  # of a fitted line
 
 @dataclass(frozen=True)
 class _Quantity:
-    """What is drawn against the message size: of results, and of times at sizes."""
+    """A quantity drawn against the message size: its values for results, and for times at sizes."""
 
     kind: str
     title: str

@@ -121,7 +121,7 @@ def _setting(sample: Sample) -> tuple[str, int, int] | None:
 
 
 def method_names(all_rates: Sequence[MessageRates]) -> list[str]:
-    """Return what the names of the methods in tables and options are, as a line; none without rates."""
+    """Return the meaning of the names of the methods in tables and options, as a line; none without rates."""
     names = {result.method for series in all_rates for result in series.results}
     listed = labels.listed([f"{text} ({name})" for name, text in METHODS.items() if name in names])
     return [f"Methods of threads, with their names in tables and options: {listed}."] if listed else []

@@ -1,1 +1,1 @@
-"""What a person sees of motifs."""
+"""Presentation of motifs."""

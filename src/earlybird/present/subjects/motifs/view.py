@@ -25,7 +25,8 @@ WEAK = "weak"
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(points.Setting):
-    """What was computed and exchanged, without cells and partitions; 0 and "" are what a motif lacks."""
+    """The computation and exchange of a motif, without cells and partitions; values that a motif lacks are 0
+    and ""."""
 
     motif: str
     scaling: str = "strong"
@@ -72,7 +73,7 @@ class Motif(Measured[Setting]):
 
     @property
     def sends(self) -> bool:
-        """Whether there are messages: a single rank has none."""
+        """True if there are messages: a single rank has none."""
         return any(result.figures.get("sent_bytes") for result in self.points[-1].results.values())
 
     def settings_of_points(self) -> list[list[str]]:

@@ -1,1 +1,1 @@
-"""What a person sees of partitioned."""
+"""Presentation of partitioned communication."""

@@ -21,7 +21,7 @@ _Axis = Callable[[Sequence[float], str], dict[str, Any]]
 
 
 class MetricView(NamedTuple):
-    """How a metric is drawn: its title, what it is, the text of a value and the axis."""
+    """The presentation of a metric: its title, its meaning, the text of a value and the axis."""
 
     title: str
     meaning: str

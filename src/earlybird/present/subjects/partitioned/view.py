@@ -23,7 +23,7 @@ from earlybird.present.subjects.pipelines.view import reproduces
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(points.Setting):
-    """How a buffer was sent, apart from its size."""
+    """The conditions of sending a buffer, apart from its size."""
 
     partitions: int
     threads: int
@@ -65,7 +65,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Metrics(Measured[Setting]):
-    """What one run measured of one MPI with one setting, sorted by size."""
+    """The metrics of one run of one MPI with one setting, sorted by size."""
 
     @property
     def reproduces(self) -> str:

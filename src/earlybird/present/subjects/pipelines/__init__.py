@@ -1,1 +1,1 @@
-"""What a person sees of pipelines."""
+"""Presentation of pipelines."""

@@ -18,9 +18,9 @@ from earlybird.present.material import Material, MeasuredRun, number_or_none
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(points.Setting):
-    """How a buffer was sent: threads, partitions, contexts of the MPI (0 for its default), and the delay of
-    partitions: `gamma_s_per_byte` of the last one, or `compute_s_per_byte` with noise and imbalance,
-    equations (6) to (9) of Gillis et al. 2023."""
+    """The conditions of sending a buffer: threads, partitions, contexts of the MPI (0 for its default), and
+    the delay of partitions: `gamma_s_per_byte` of the last one, or `compute_s_per_byte` with noise and
+    imbalance, equations (6) to (9) of Gillis et al. 2023."""
 
     threads: int = 1
     vcis: int = 0
@@ -59,7 +59,7 @@ class Setting(points.Setting):
 
 @dataclass(frozen=True)
 class Pipeline(Measured[Setting]):
-    """What one run measured of one MPI with one setting, sorted by size."""
+    """The pipelines of one run of one MPI with one setting, sorted by size."""
 
     @property
     def reproduces(self) -> str:

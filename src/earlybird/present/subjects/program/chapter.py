@@ -53,7 +53,7 @@ def _lines(projected: Projected) -> list[str]:
 
 
 def verdict(projected: Projected) -> str:
-    """Return what the best change gains, as a clause."""
+    """Return the gain of the best change, as a clause."""
     best = projected.best
     if best is None:
         return "no change is clearly faster" if projected.gains else "there is no change to project"
@@ -66,7 +66,7 @@ def verdict(projected: Projected) -> str:
 
 
 def basis(projected: Projected) -> list[str]:
-    """Return the models of the phases and what is assumed, a sentence each."""
+    """Return the models of the phases and the assumptions, a sentence each."""
     models = [f"Model of exchanges: {name}." for name in projected.record.models()]
     return models + [
         labels.capital(f"{kind}: assumes that {text}.") for kind, text in projected.record.assumptions.items()

@@ -32,7 +32,7 @@ _CHANGES = (
 
 
 def tables(projected: Projected) -> list[Table]:
-    """Return the table of phases, and that of changes if there are any."""
+    """Return the table of phases, and the table of changes if there are any."""
     return [phases_table(projected), *([changes_table(projected)] if projected.gains else [])]
 
 

@@ -24,7 +24,7 @@ _KINDS = {LAYOUT: "the layout", OTHER_MPI: "the MPI"}
 
 @dataclass(frozen=True)
 class Gain:
-    """A change, and the phase that it is of."""
+    """A change, and the phase to which it applies."""
 
     phase: ProjectedPhase
     change: ProjectedChange
@@ -35,7 +35,8 @@ class Gain:
 
     @property
     def where(self) -> str:
-        """`phase 1 in sendReceiveParallel`; the calls if no function is known."""
+        """The phase with its functions, such as `phase 1 in sendReceiveParallel`; with the calls if no
+        function is known."""
         functions = self.phase.functions or self.phase.calls
         return f"phase {self.phase.number}" + (f" in {labels.listed_briefly(functions)}" if functions else "")
 
@@ -56,9 +57,9 @@ class Projected:
 
     Attributes
     ----------
-    record : as it is in the file.
-    file : the name of its file; "" if that of the recording tells it from others.
-    is_only : there is no other one next to it.
+    record : the projection, unchanged from the file.
+    file : the name of its file; "" if the name of the recording distinguishes it from others.
+    is_only : whether there is no other one next to it.
     """
 
     record: Projection

@@ -106,7 +106,7 @@ def samples_table(lights: Sequence[Light]) -> Table:
 
 
 def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) -> list[Light]:
-    """Return a light for each MPI, kernel and level of a run; `several` runs are told apart by name."""
+    """Return a light for each MPI, kernel and level of a run; `several` runs are distinguished by name."""
     limited = {id(sample) for sample in limited_samples(run.samples, run.launches, patterns)}
 
     def what(sample: Sample) -> str:
@@ -129,7 +129,7 @@ def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) ->
 
 
 def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
-    """Return what to do about the lights that are not green, each remedy once."""
+    """Return the remedies for the lights that are not green, each once."""
     texts = []
     if any(light.wrong for light in shown):
         texts.append(

@@ -17,7 +17,7 @@ NO_TIME = "No MPI call took measurable time after MPI_Init."
 
 
 def answer(recorded: Recorded) -> Answer:
-    """Return the line on the first screen: the share of MPI, and what to do next."""
+    """Return the line on the first screen: the share of MPI, and the next action."""
     in_mpi, is_hung = recorded.calls.whole, _is_hung(recorded)
     low, high = labels.percent(in_mpi.spread.low), labels.percent(in_mpi.spread.high)
     remedies = ["find what the calls that had not returned wait for"] if is_hung else []
@@ -53,13 +53,13 @@ def facts(recorded: Recorded, most_settings: int | None = None) -> list[str]:
 
 
 def known_of_waits(recorded: Recorded) -> list[str]:
-    """Return what to know of the waits, a sentence each."""
+    """Return the facts to know about the waits, a sentence each."""
     remarks = wait_remarks(recorded.recording, recorded.waits) if recorded.waits else []
     return [f"{labels.capital(remark)}." for remark in remarks]
 
 
 def sentences(recorded: Recorded) -> list[str]:
-    """Return what the recording says, the costliest first."""
+    """Return the statements of the recording, the costliest first."""
     if not recorded.recording.ranks:
         return ["Nothing was recorded."]
     parts = (
@@ -74,7 +74,7 @@ def sentences(recorded: Recorded) -> list[str]:
 
 
 def _hang(recorded: Recorded) -> str:
-    """Name the calls in which ranks were when they were ended: what they did before is of less interest."""
+    """Return the calls in which ranks were when they were ended; earlier calls are of less interest."""
     return " ".join(f"{labels.capital(text)}." for text in unreturned_calls(recorded.recording))
 
 
@@ -92,7 +92,7 @@ def _calls(recorded: Recorded) -> str:
 
 
 def _work(recorded: Recorded) -> str:
-    """Say what even work could save."""
+    """Return how much even work could save, as a sentence."""
     return f"{labels.capital(recorded.uneven_work)}." if recorded.uneven_work else ""
 
 

@@ -45,7 +45,7 @@ def _prefix(recorded: Recorded) -> str:
 
 
 def _warnings(recorded: Recorded) -> list[str]:
-    """Return what the recording does not contain, as sentences."""
+    """Return what is missing in the recording, as sentences."""
     return [f"{labels.capital(_prefix(recorded) + text)}." for text in remarks(recorded.recording)]
 
 

@@ -23,13 +23,13 @@ _MAX_NAMES = 3  # of the calls or functions of a phase
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A recording.
+    """A recording in a report.
 
     Attributes
     ----------
-    name : what it is called, that of its folder.
-    path : what a command takes.
-    is_only : there is no other one next to it.
+    name : the name of its folder.
+    path : the path for commands.
+    is_only : whether there is no other one next to it.
     """
 
     recording: Recording
@@ -55,7 +55,7 @@ class Recorded:
 
     @cached_property
     def one_sided(self) -> list[Pair]:
-        """What MPI_Put, MPI_Get and the like moved, the pair with most bytes first."""
+        """The data that MPI_Put, MPI_Get and similar functions moved, the pair with most bytes first."""
         return heaviest_pairs(self.recording.one_sided().by_pair())
 
     @cached_property
@@ -78,11 +78,11 @@ class Recorded:
 
     @cached_property
     def distinctions(self) -> dict[int, str]:
-        """What tells phases with the same calls in the same functions apart, by number."""
+        """The texts that distinguish phases with the same calls in the same functions, by number."""
         return distinctions(self.recording, self.phases)
 
     def place_of(self, phase: Phase) -> str:
-        """Return the functions of a phase, and what tells it apart: `exchange, to rank +1`."""
+        """Return the functions of a phase, and the text that distinguishes it: `exchange, to rank +1`."""
         return ", ".join(filter(None, (first_names(phase.functions), self.distinctions[phase.number])))
 
     def phase_name(self, phase: Phase) -> str:
@@ -104,7 +104,7 @@ class Recorded:
 
     @cached_property
     def uneven_work(self) -> str:
-        """What even work of the ranks could save, as a clause; "" if it is little or unknown."""
+        """The time that balanced work of the ranks could save, as a clause; "" if it is small or unknown."""
         balance = work_balance(self.recording)
         return balance.sentence(self.recording.run_s) if balance else ""
 

@@ -26,7 +26,8 @@ def sensitivities_table(rows: Sequence[Sensitivity]) -> Table:
 
 
 def tolerance_table(tolerance: Tolerance, name: str = "") -> Table:
-    """Return what each parameter is now, and where the exchange takes longer by each growth."""
+    """Return the present value of each parameter, and the value at which the exchange takes longer by each
+    growth."""
 
     def limit_column(growth: float) -> Column:
         return Column(f"{growth_text(growth)} longer at", lambda curve: curve.tolerated_text(growth))
