@@ -252,8 +252,9 @@ def link_of(level: str, resources: Resources) -> float | None:
 
 
 def hangs_with_contexts(level: str, resources: Resources) -> bool:
-    """Whether MPI never starts with several contexts: MPICH 5.0.2 over a virtual cluster's TCP, by UCX and by
-    libfabric alike, a ping-pong with two contexts too."""
+    """Whether an MPI hangs with several contexts: MPICH 5.0.2 over a virtual cluster's TCP. By UCX MPI_Init
+    does not return; by libfabric it does, and one thread's ping-pong ends, but not two threads' message
+    rate."""
     return resources.family == "mpich" and link_of(level, resources) is not None
 
 
