@@ -7,6 +7,7 @@ from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, O
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, OWN_CALLS
 from earlybird.data.units import format_bandwidth, format_bytes
+from earlybird.papers.page import only_runs_of
 from earlybird.papers.paper import NOT_MEASURED, Row
 from earlybird.papers.temucin.throughput import NAME
 from earlybird.present.core.notation import ratio_text
@@ -98,7 +99,7 @@ def statement_rows(
 
 def reproducing(material: Material) -> list[Metrics]:
     """Return the metrics of runs that reproduce the paper."""
-    return [one for one in partitioned_metrics(material) if one.reproduces == NAME]
+    return partitioned_metrics(only_runs_of(material, NAME))
 
 
 def metric_rows(measured: Sequence[Metrics]) -> list[Row]:

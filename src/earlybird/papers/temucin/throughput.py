@@ -9,9 +9,9 @@ from earlybird.data.kernels import HALO3D, SWEEP3D
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
+from earlybird.papers.page import only_runs_of
 from earlybird.present.core.points import Point, groups, methods_of
 from earlybird.present.material import Material, number_or_none
-from earlybird.present.subjects.pipelines.view import reproduces
 
 NAME = "temucin"
 # Their names in the paper, by kernel.
@@ -86,7 +86,7 @@ def throughput(point: Point, method: str) -> Estimate | None:
 
 def throughputs(material: Material) -> list[Throughput]:
     """Sweep3D first, and fewer threads first."""
-    all_groups = [group for group in groups(material, _setting) if reproduces(group.run) == NAME]
+    all_groups = groups(only_runs_of(material, NAME), _setting)
     runs: dict[str, set[int]] = {}
     for group in all_groups:
         runs.setdefault(group.mpi, set()).add(id(group.run))
