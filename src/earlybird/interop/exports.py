@@ -1,8 +1,9 @@
 """Writes messages and results in formats of other tools; lists which sources and options each format
 takes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from earlybird.data.labels import counted
 from earlybird.data.layout import LAYOUT_HEADER
 
 RECORDING, PATTERN, LAYOUT, PROFILE, RUN = "recording", "pattern", "layout", "profile", "run"
+REPLAY = "replay"  # which no format takes
 
 # Options of some formats, and what they are for.
 _OPTIONS = {
@@ -32,30 +34,36 @@ class ExportFormat:
     sources : the kinds of source that can be written in it.
     options : the options in `_OPTIONS` that it takes.
     needs_none : why it needs none of the options that it does not take, by option.
+    writer : `module:function` of `interop`; "" if it has to be given to `export`.
     """
 
     sources: tuple[str, ...]
     options: tuple[str, ...] = ()
     needs_none: Mapping[str, str] = field(default_factory=dict)
+    writer: str = ""
 
 
 _HAS_PAIRS = {"combined": "a matrix has one entry per pair of ranks anyway"}
 _BINDS = {"cpus": "its file binds ranks to sockets without them"}
 _STAYS = {"hosts": "it renumbers ranks where they are"}
 FORMATS = {
-    "matrix-market": ExportFormat((RECORDING, PATTERN), ("quantity",), _HAS_PAIRS),
-    "goal": ExportFormat((RECORDING, PATTERN), ("combined",)),
-    "chrome-trace": ExportFormat((RECORDING,), (), {"combined": "a trace has every message"}),
+    "matrix-market": ExportFormat(
+        (RECORDING, PATTERN), ("quantity",), _HAS_PAIRS, "message_exports:write_matrix"
+    ),
+    "goal": ExportFormat((RECORDING, PATTERN), ("combined",), writer="message_exports:write_goal"),
+    "chrome-trace": ExportFormat(
+        (RECORDING,), (), {"combined": "a trace has every message"}, "message_exports:write_chrome_trace"
+    ),
     "mpich": ExportFormat((LAYOUT,), ("hosts", "cpus")),
     "openmpi": ExportFormat((LAYOUT,), ("hosts",), _BINDS),
     "intel": ExportFormat((LAYOUT,), ("hosts", "cpus")),
     "slurm": ExportFormat((LAYOUT,), ("hosts", "cpus")),
     "rank-order": ExportFormat((LAYOUT,), (), _STAYS),
-    "simulated-machine": ExportFormat((PROFILE,), ("shape",)),
+    "simulated-machine": ExportFormat((PROFILE,), ("shape",), writer="model_exports:write_simulated_machine"),
     "simgrid-platform": ExportFormat((PROFILE,), ("shape",)),
-    "loggps": ExportFormat((PROFILE,)),
-    "osu": ExportFormat((RUN,)),
-    "openmetrics": ExportFormat((RUN,)),
+    "loggps": ExportFormat((PROFILE,), writer="model_exports:write_loggps"),
+    "osu": ExportFormat((RUN,), writer="exports:write_osu"),
+    "openmetrics": ExportFormat((RUN,), writer="exports:write_openmetrics"),
 }
 
 
@@ -68,6 +76,27 @@ class Exported:
     remarks: tuple[str, ...] = ()
 
 
+# Writes a source into a file, with the options of its format that were given as keywords.
+Writer = Callable[..., Exported]
+
+
+def export(
+    source: Path, to: str, output: Path, given: Mapping[str, object], writer: Writer | None = None
+) -> Exported:
+    """Write `source` in a format with the options that were given; `writer` if the format has none.
+
+    Raises InputError for an option that the format does not take, and for another kind of source.
+    """
+    check_options(to, given)
+    require_source(source, to)
+    if writer is None:
+        module, _, function = FORMATS[to].writer.partition(":")
+        writer = getattr(import_module(f"earlybird.interop.{module}"), function)
+    options = {name: value for name, value in given.items() if value not in (None, False)}
+    exported: Exported = writer(source, output, **options)
+    return exported
+
+
 def check_options(to: str, given: Mapping[str, object]) -> None:
     """Raise InputError for an option that the format does not take."""
     for name, value in given.items():
@@ -78,12 +107,21 @@ def check_options(to: str, given: Mapping[str, object]) -> None:
 
 def formats_of(source: Path) -> tuple[str, list[str]]:
     """Return the kind of `source`, and the formats in which it can be written."""
-    kind = _kind_of(source)
+    kind = _kind_of(source) or PATTERN
     return kind, [name for name, described in FORMATS.items() if kind in described.sources]
 
 
+def require_source(source: Path, to: str) -> None:
+    """Raise InputError unless `source` is of a kind that the format takes."""
+    kind, sources = _kind_of(source), FORMATS[to].sources
+    if kind and kind not in sources:
+        raise InputError(f"{source} is a {kind}, but --to {to} takes a {' or a '.join(sources)}; give one")
+
+
 def _kind_of(source: Path) -> str:
-    from earlybird.data import profile, recording
+    """Return the kind of a source; "" of a table with another header, which its reader refuses."""
+    from earlybird.data import pattern, profile, recording
+    from earlybird.data.kernels import EXCHANGE
     from earlybird.data.run import Run
 
     source = Path(files.shipped(source))
@@ -92,15 +130,17 @@ def _kind_of(source: Path) -> str:
     if (source / recording.SUMMARY).exists():
         return RECORDING
     if source.is_dir():
-        Run.open(source)  # or refuses another folder
-        return RUN
+        samples = Run.open(source).samples()  # or refuses another folder
+        is_replay = samples and all(sample.kernel == EXCHANGE.name for sample in samples)
+        return REPLAY if is_replay else RUN
     suffix = files.suffix_of(source)
     if suffix == ".json":
         files.read_json(source, "profile", profile.SCHEMA)
         return PROFILE
-    if suffix == ".csv" and files.read_text(source, "layout").startswith(LAYOUT_HEADER):
-        return LAYOUT
-    return PATTERN
+    if suffix != ".csv":
+        return PATTERN
+    header = files.read_text(source, "layout").partition("\n")[0].strip().replace(" ", "")
+    return {LAYOUT_HEADER: LAYOUT, pattern.HEADER: PATTERN}.get(header, "")
 
 
 def write_openmetrics(source: Path, output: Path) -> Exported:

@@ -8,7 +8,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_pattern
-from earlybird.data.recording import SUMMARY, PairTotals, load_recording
+from earlybird.data.recording import PairTotals, load_recording
 from earlybird.data.units import format_seconds
 from earlybird.interop.exports import Exported
 
@@ -38,7 +38,7 @@ def write_goal(source: Path, output: Path, *, combined: bool = False) -> Exporte
     return _exported(messages.num_ranks, pattern.num_messages, "messages", remarks)
 
 
-def write_matrix(source: Path, output: Path, quantity: str = "bytes") -> Exported:
+def write_matrix(source: Path, output: Path, *, quantity: str = "bytes") -> Exported:
     """Write the communication matrix."""
     from earlybird.interop.matrix_market import save_matrix
 
@@ -53,8 +53,6 @@ def write_chrome_trace(source: Path, output: Path) -> Exported:
     from earlybird.analysis.waits import traced
     from earlybird.interop.chrome_trace import chrome_trace
 
-    if not (source / SUMMARY).exists():
-        raise InputError(f"{source} is no recording; give the folder of `earlybird record --events 10000`")
     recording = load_recording(source)
     joined = traced(recording)
     if joined is None:

@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.run import Run
+from earlybird.data.run import Run, Sample
 
 SCATTERED = Layout.from_arrays([1, 0, 1, 0], [0, 1, 1, 0])
 
@@ -75,6 +76,44 @@ def test_without_to_the_formats_that_fit_are_named(files, in_process, refused, t
     ended = in_process("export", source, check=False)
     refused(ended, f"--to is missing; {formats}")
     assert ended.stderr.endswith(f"{formats}\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "said"),
+    [
+        ("thune-kunpeng", "osu", "thune-kunpeng is a profile, but --to osu takes a run; give one"),
+        ("exchange.csv", "mpich", "exchange.csv is a pattern, but --to mpich takes a layout; give one"),
+        ("layout.csv", "goal", "layout.csv is a layout, but --to goal takes a recording or a pattern"),
+        ("layout.csv", "loggps", "layout.csv is a layout, but --to loggps takes a profile"),
+        (
+            "exchange.npz",
+            "chrome-trace",
+            "exchange.npz is a pattern, but --to chrome-trace takes a recording",
+        ),
+        ("rec", "openmetrics", "rec is a recording, but --to openmetrics takes a run"),
+        ("replay", "openmetrics", "replay is a replay, but --to openmetrics takes a run"),
+        ("replay", "osu", "replay is a replay, but --to osu takes a run"),
+        ("replay", "matrix-market", "replay is a replay, but --to matrix-market takes a recording or a"),
+    ],
+)
+def test_another_kind_of_source_is_refused_with_what_the_format_takes(
+    files, in_process, refused, tmp_path, source, to, said
+):
+    exchange = Pattern.from_arrays([0], [1], [8])
+    exchange.save(tmp_path / "exchange.csv")
+    exchange.save(tmp_path / "exchange.npz")
+    (tmp_path / "rec").mkdir()
+    (tmp_path / "rec" / "recording.json").write_text("{}")
+    run = Run.create(tmp_path / "replay", machine={}, command=[], seed=1)
+    run.append_samples([Sample("exchange", "completion", {"mpi": "mpich"}, "0", np.ones(3))])
+    refused(in_process("export", source, "--to", to, "-o", "out", check=False), said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_replay_has_no_format(in_process, refused, tmp_path):
+    run = Run.create(tmp_path / "replay", machine={}, command=[], seed=1)
+    run.append_samples([Sample("exchange", "completion", {"mpi": "mpich"}, "0", np.ones(3))])
+    refused(in_process("export", "replay", check=False), "replay is a replay, which no format takes")
 
 
 def test_what_cannot_be_exported_is_refused_before_a_format_is_asked_for(

@@ -10,6 +10,7 @@ import pytest
 
 from earlybird.data.run import Run
 from earlybird.data.tables import THUNE_HEADER
+from earlybird.interop import profile_table
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "benchmarks"
 OSU_NEIGHBOURS = ("--mpi", "mpich", "--level", "intra_socket")  # their outputs say among how many ranks
@@ -590,6 +591,33 @@ def test_values_that_no_run_has_are_refused_and_nothing_is_left(earlybird, refus
     (tmp_path / "times.csv").write_text(f"level,placement,pairs,bytes,time_s\n{rows}")
     result = earlybird("import", "table", tmp_path / "times.csv", "-o", tmp_path / "site", check=False)
     refused(result, "times.csv", "time")
+    assert not (tmp_path / "site").exists()
+
+
+def test_an_interrupted_import_of_profiles_leaves_nothing(tmp_path, monkeypatch):
+    rows = "".join(f"{cpu},intra_socket,1,2,3,4,5,6,7\n" for cpu in ("A", "B"))
+    (tmp_path / "table.csv").write_text(",".join(THUNE_HEADER) + f"\n{rows}")
+    save = profile_table.save_profile
+
+    def interrupted(profile, path):
+        if profile.id == "B":
+            raise KeyboardInterrupt
+        save(profile, path)
+
+    monkeypatch.setattr(profile_table, "save_profile", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        profile_table.import_profiles(tmp_path / "table.csv", tmp_path / "site")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+    monkeypatch.undo()
+    written = profile_table.import_profiles(tmp_path / "table.csv", tmp_path / "deep" / "site")
+    assert written == sorted((tmp_path / "deep" / "site").iterdir()) and len(written) == 2
+
+
+def test_profiles_whose_files_would_have_the_same_name_are_refused(earlybird, refused, tmp_path):
+    rows = "".join(f"{cpu},intra_socket,1,2,3,4,5,6,7\n" for cpu in ("A B", "A/B"))
+    (tmp_path / "table.csv").write_text(",".join(THUNE_HEADER) + f"\n{rows}")
+    result = earlybird("import", "table", "table.csv", "-o", "site", check=False)
+    refused(result, "table.csv has CPUs whose names differ only")
     assert not (tmp_path / "site").exists()
 
 

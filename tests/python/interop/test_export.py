@@ -205,7 +205,7 @@ def test_the_slice_of_a_call_that_completes_several_requests_lists_them(tmp_path
             ["rec", "--to", "chrome-trace", "-o", "x"],
             "record the program again with `earlybird record --events",
         ),
-        (["absent", "--to", "chrome-trace", "-o", "x"], "is no recording"),
+        (["absent", "--to", "chrome-trace", "-o", "x"], "absent does not exist"),
         (["rec", "--to", "chrome-trace", "--quantity", "bytes", "-o", "x"], "--quantity"),
         (["rec", "--to", "goal", "--quantity", "bytes", "-o", "x"], "--quantity"),
         (["rec", "--to", "matrix-market", "--combined", "-o", "x"], "--combined"),

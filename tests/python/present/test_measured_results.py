@@ -1,5 +1,9 @@
 """The chapter on results that no other chapter shows; every kernel that is measured is on the page."""
 
+import ast
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +11,7 @@ from earlybird.data.kernels import COMPLETION, PACKING, kernel_of
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
 from earlybird.measure.suites import SUITES
+from earlybird.present import core
 from earlybird.present.contents import contents
 from earlybird.present.material import Material, MeasuredRun
 from earlybird.present.render import html as page
@@ -79,3 +84,13 @@ def test_the_packing_costs_of_a_profile_are_in_the_report():
     )
     for text in (page.render(given), render(given)):
         assert all(part in text for part in ("indexed", "unpack", "100 ns .. 10 us", "800 MB/s"))
+
+
+def test_the_words_for_shared_cores_stand_once():
+    package = Path(core.__file__).parents[1]
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                assert not re.search("more (ranks|threads) than cores", node.value), (path, node.value)

@@ -1,5 +1,6 @@
 """`earlybird export`: writes messages, placements, models and results in the formats of other tools."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,18 +9,10 @@ import typer
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.values import OneOf, Parsed
 from earlybird.data.errors import InputError
-from earlybird.data.shell_commands import path_argument, quoted
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_triple
-from earlybird.interop.exports import (
-    FORMATS,
-    LAYOUT,
-    PROFILE,
-    Exported,
-    check_options,
-    formats_of,
-    write_openmetrics,
-    write_osu,
-)
+from earlybird.interop import exports
+from earlybird.interop.exports import FORMATS, LAYOUT, Exported, Writer, formats_of
 from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
 
@@ -86,21 +79,13 @@ def export(
     """
     if to is None:
         what, formats = formats_of(source)
+        if not formats:
+            raise InputError(f"{source} is a {what}, which no format takes; give its pattern or another run")
         raise InputError(f"--to is missing; of the {what} {source} give one of {', '.join(formats)}")
     if output is None:
         raise InputError(f"-o is missing; give the {'folder' if to == 'osu' else 'file'} to write")
     given = {"quantity": quantity, "combined": combined, "hosts": hosts, "cpus": cpus, "shape": shape}
-    check_options(to, given)
-    if to == "osu":
-        exported = write_osu(source, output)
-    elif to == "openmetrics":
-        exported = write_openmetrics(source, output)
-    elif PROFILE in FORMATS[to].sources:
-        exported = _write_model(source, to, shape, output)
-    elif LAYOUT in FORMATS[to].sources:
-        exported = _write_placement(source, to, hosts, cpus, output)
-    else:
-        exported = _write_messages(source, to, quantity, combined, output)
+    exported = exports.export(source, to, output, given, _launch_writer(to))
     if json:
         print_json({"file": str(output), "format": to} | exported.facts)
     note(f"wrote {output}: {exported.text}")
@@ -108,47 +93,26 @@ def export(
         note(remark)
 
 
-def _write_messages(source: Path, to: str, quantity: str | None, combined: bool, output: Path) -> Exported:
-    from earlybird.interop import message_exports
+def _launch_writer(to: str) -> Writer | None:
+    """Return the writer of a format that the package `launch` knows; None if it is another one."""
+    if LAYOUT in FORMATS[to].sources:
+        return partial(_write_placement, to=to)
+    if to == "simgrid-platform":
+        from earlybird.interop.model_exports import write_platform
+        from earlybird.launch.simgrid import platform_xml
 
-    if to == "goal":
-        return message_exports.write_goal(source, output, combined=combined)
-    if to == "chrome-trace":
-        return message_exports.write_chrome_trace(source, output)
-    return message_exports.write_matrix(source, output, quantity or "bytes")
-
-
-def _write_model(source: Path, to: str, shape: tuple[int, int, int] | None, output: Path) -> Exported:
-    from earlybird.data import files
-    from earlybird.data.profile import load_profile
-    from earlybird.interop.profile_models import changed_costs, loggps, simulated_machine
-    from earlybird.launch.simgrid import platform_xml
-
-    profile = load_profile(source)
-    if to == "loggps":
-        levels = loggps(profile)
-        files.write_json(output, {"profile": profile.id, "levels": levels})
-        return Exported({}, f"L, o, g, G and S of {len(levels)} levels")
-    if shape is None:
-        raise InputError("--shape is missing; give nodes x sockets x cores, such as --shape 4x2x16")
-    machine = simulated_machine(profile, *shape)
-    remarks = tuple(f"warning: {changed}" for changed in changed_costs(profile, machine))
-    if to == "simulated-machine":
-        files.write_json(output, machine.to_json())
-        use = f"--launcher {quoted(f'simgrid:{output}')}"
-        return Exported({}, f"{machine.shape}, nodes x sockets x cores; use it with: {use}", remarks)
-    files.write_text(output, platform_xml(machine))
-    return Exported({}, f"{machine.shape}, nodes x sockets x cores; each core is a host", remarks)
+        return partial(write_platform, platform_xml=platform_xml)
+    return None
 
 
-def _write_placement(source: Path, to: str, hosts: str | None, cpus: str | None, output: Path) -> Exported:
+def _write_placement(
+    source: Path, output: Path, *, to: str, hosts: str | None = None, cpus: str | None = None
+) -> Exported:
     from earlybird.data import files
     from earlybird.data.layout import parse_layout
     from earlybird.launch.host_files import parse_cpus, placement_file
     from earlybird.launch.hosts import parse_hosts
 
-    if files.suffix_of(source) != ".csv":
-        raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")
     layout = parse_layout(str(source))
     names = () if hosts is None else parse_hosts(hosts)
     made = placement_file(layout, to, names, None if cpus is None else parse_cpus(cpus))

@@ -1,7 +1,5 @@
 """`earlybird import`: makes a run of what other benchmarks printed."""
 
-import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,18 +11,18 @@ import typer
 from earlybird.cli.options.command import AS_JSON, make_group
 from earlybird.cli.options.values import OneOf
 from earlybird.data import files
-from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, listed
 from earlybird.data.levels import LEVELS
-from earlybird.data.profile import save_profile
 from earlybird.data.run import UNNAMED_HOST
 from earlybird.data.shell_commands import path_argument
-from earlybird.data.tables import THUNE_HEADER, load_thune_table
+from earlybird.data.tables import THUNE_HEADER
 from earlybird.interop.imb_outputs import read_imb
 from earlybird.interop.imported import Imported
 from earlybird.interop.imports import UNKNOWN, Measured, Read, import_run
 from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.pingpong_table import read_pingpong_table
+from earlybird.interop.profile_table import import_profiles
 from earlybird.interop.reprompi import read_repro
 from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
@@ -166,18 +164,8 @@ def table(
 
 
 def _import_profiles(source: Path, output: Path, json: bool) -> None:
-    """Write a profile for each CPU of a table into the folder `output`."""
-    if output.exists():
-        raise InputError(f"{output} exists already; choose another folder")
-    profiles = load_thune_table(source)
-    output.mkdir(parents=True)
-    written = [output / (re.sub(r"[^\w.,()@+:-]", "-", cpu) + ".json") for cpu in profiles]
-    try:
-        for path, profile in zip(written, profiles.values(), strict=True):
-            save_profile(profile, path)
-    except EarlybirdError:
-        shutil.rmtree(output, ignore_errors=True)
-        raise
+    """Make the profiles, and say what to do with one."""
+    written = import_profiles(source, output)
     note(
         f"wrote {output}: {counted(len(written), 'profile')}; next: earlybird predict --profile "
         f"{path_argument(written[0])}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from earlybird.data import labels
 from earlybird.data.methods import AGGREGATED, EARLYBIRD, MANY, ONE_RECEIVES, OWN_CALLS, PER_PARTITION
 from earlybird.data.units import format_bytes
-from earlybird.papers.page import crowded_text, runs_of
+from earlybird.papers.page import crowded_text, only_runs_of, runs_of
 from earlybird.papers.paper import NOT_MEASURED, Row
 from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.points import Point
@@ -86,7 +86,7 @@ class Headline:
 
 def reproducing(material: Material) -> list[Pipeline]:
     """Return the pipelines of runs that reproduce the paper, by MPI."""
-    return [pipeline for pipeline in pipelines(material) if pipeline.reproduces == NAME]
+    return pipelines(only_runs_of(material, NAME))
 
 
 def headline_rows(measured: Sequence[Pipeline]) -> list[Row]:

@@ -7,7 +7,7 @@ from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, O
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, NO_NOISE, OWN_CALLS, SINGLE, SINGLE_NOISE, UNIFORM_NOISE
 from earlybird.data.units import format_bandwidth, format_bytes
-from earlybird.papers.page import crowded_text
+from earlybird.papers.page import crowded_text, only_runs_of
 from earlybird.papers.paper import NOT_MEASURED, Row
 from earlybird.papers.temucin.noises import LESS_NOISE, MORE_NOISE, NOISES
 from earlybird.papers.temucin.throughput import NAME
@@ -105,7 +105,7 @@ def statement_rows(
 
 def reproducing(material: Material) -> list[Metrics]:
     """Return the metrics of runs that reproduce the paper."""
-    return [one for one in partitioned_metrics(material) if one.reproduces == NAME]
+    return partitioned_metrics(only_runs_of(material, NAME))
 
 
 def metric_rows(measured: Sequence[Metrics]) -> list[Row]:

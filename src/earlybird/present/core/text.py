@@ -15,10 +15,22 @@ UNPAIRED = "It compares rounds with a single message and another method; no laun
 _MAX_SPANS = 4  # of sizes in a sentence
 
 
+def crowd(what: str = "threads") -> str:
+    """Return the one name of measurements on shared cores: `more threads than cores`."""
+    return f"more {what} than cores"
+
+
+def crowded_sentence(what: str = "threads", where: str = "") -> str:
+    """Return what is true of times with more threads or ranks than cores; `where` there were: `In 2 of 4
+    settings`."""
+    there_were = f"{where} there were {crowd(what)}" if where else labels.capital(crowd(what))
+    return f"{there_were}: these times include context switches."
+
+
 def star(is_crowded: bool, what: str = "threads") -> str:
     """Return the end of the caption of a table that marks measurements with more threads or ranks than
     cores."""
-    return f" (*: more {what} than cores)" if is_crowded else ""
+    return f" (*: {crowd(what)})" if is_crowded else ""
 
 
 def method_names(measured: Iterable[HasPoints]) -> str:

@@ -20,7 +20,7 @@ from earlybird.data.units import format_bytes
 from earlybird.present import commands
 from earlybird.present.core.parts import Answer, grouped
 from earlybird.present.core.points import Point
-from earlybird.present.core.text import finding, method_answer, time_text
+from earlybird.present.core.text import crowd, finding, method_answer, time_text
 from earlybird.present.material import Material, Verification
 from earlybird.present.subjects.collectives.view import Collective, mpi_point
 
@@ -127,7 +127,7 @@ def _sentence(collective: Collective) -> str:
     mapped = f" {text}" if (text := labels.mapped_by(collective.map_by)) else ""
     what = f"{labels.capital(collective.operation_text)} with {collective.label}"
     ranks = labels.counted(points[0].ranks, "rank")
-    crowded = " (there were more ranks than cores)" if any(point.oversubscribed for point in ends) else ""
+    crowded = f" ({crowd('ranks')})" if any(point.oversubscribed for point in ends) else ""
     return f"{what} among {ranks}{mapped}: {'; '.join(texts)}{crowded}."
 
 

@@ -15,7 +15,7 @@ from earlybird.present.core.lines import MethodLines, line, measured_text, metho
 from earlybird.present.core.maps import Cell, method_map
 from earlybird.present.core.parts import Figure, grouped
 from earlybird.present.core.points import Point, methods_of, results_of
-from earlybird.present.core.text import best_by_size
+from earlybird.present.core.text import best_by_size, crowded_sentence
 from earlybird.present.material import ReferenceCurve
 from earlybird.present.subjects.collectives.answer import best_text
 from earlybird.present.subjects.collectives.view import Collective, base, drawn_sizes, map_order, sized
@@ -24,7 +24,6 @@ MAX_LINES = 10  # visible lines; the legend shows the others on request
 MAX_MAP_ROWS = 16  # rank counts
 # From this number of ranks, published regressions (fitted to hundreds of ranks) are visible by default.
 REFERENCE_RANKS = 32
-CROWDED = "More ranks than cores: these times include context switches."
 _MAPPING_LOOKS = {"core": ("solid", "circle"), "socket": ("dash", "square"), "node": ("dot", "diamond")}
 
 
@@ -91,7 +90,7 @@ def _figure(
         "Dashed, without markers: the fitted model.": lines.fitted,
         f"{labels.counted(hidden, 'more algorithm')} hidden: click the legend to show them.": hidden,
         "Published regressions, fitted to hundreds of ranks, are hidden: click the legend.": references,
-        CROWDED: any(point.oversubscribed for point in points),
+        crowded_sentence("ranks"): any(point.oversubscribed for point in points),
     }
     times_s = [*lines.times_s, *_visible_times(published, lines.times_s)]
     return Figure(

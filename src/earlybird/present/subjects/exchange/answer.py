@@ -13,6 +13,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present import commands
 from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer
+from earlybird.present.core.text import crowd
 from earlybird.present.material import Material
 from earlybird.present.subjects.exchange.view import Exchange
 
@@ -78,7 +79,7 @@ def volume_answer(exchange: Exchange) -> Answer:
 def accuracy_sentence(exchange: Exchange) -> str:
     """Return the errors of the most accurate model and of the others, and doubts about the measurement."""
     best, *others = exchange.best_first()
-    doubts = ["with more ranks than cores"] if exchange.oversubscribed and not exchange.link_limited else []
+    doubts = [f"with {crowd('ranks')}"] if exchange.oversubscribed and not exchange.link_limited else []
     doubts += [f"at a load of {exchange.load:.1f}"] if exchange.load is not None else []
     rest = ", ".join(f"{model}: {labels.percent(exchange.error[model])}" for model in others)
     remarks = [f"measured {labels.listed(doubts)}"] * bool(doubts) + [rest] * bool(others)

@@ -7,6 +7,7 @@ from earlybird.data import labels
 from earlybird.present import commands
 from earlybird.present.core.parts import Chapter, Figure, Item
 from earlybird.present.core.table import Table
+from earlybird.present.core.text import crowd, crowded_sentence
 from earlybird.present.material import Material
 from earlybird.present.subjects.exchange import tables
 from earlybird.present.subjects.exchange.answer import (
@@ -26,9 +27,9 @@ from earlybird.present.subjects.what_if.tables import node_counts_table, toleran
 ID, ACCURACY = "exchange", "accuracy"
 QUESTION, ACCURACY_QUESTION = "What does my exchange cost?", "How far off was the prediction?"
 NO_PATTERN = "To draw the communication matrix, add the pattern file or the run folder of the replay."
-CROWDED = (
-    "There were more ranks than cores. Waiting ranks yield their core, so the measured times include context "
-    "switches, which no model describes. Expect larger errors than with one core per rank."
+UNMODELLED = (
+    "Waiting ranks yield their core, which no model describes: expect larger errors than with one core per "
+    "rank."
 )
 ERROR_MEANS = (
     "The relative error is the sum over ranks of |measured - predicted| divided by the sum of measured, "
@@ -177,16 +178,15 @@ def _warnings(timed: Sequence[Exchange]) -> list[str]:
         for exchange in crowded
         if exchange.link and exchange.link_limited
     ]
-    texts += [CROWDED] if any(not exchange.link_limited for exchange in crowded) else []
+    if any(not exchange.link_limited for exchange in crowded):
+        texts.append(f"{crowded_sentence('ranks')} {UNMODELLED}")
     notes = dict.fromkeys(note for exchange in timed for note in exchange.notes)
-    return texts + [
-        labels.capital(note) for note in notes if not (crowded and "more ranks than cores" in note)
-    ]
+    return texts + [labels.capital(note) for note in notes if not (crowded and crowd("ranks") in note)]
 
 
 def _link_text(exchange: Exchange, node: int, share: float) -> str:
     name = f" ({exchange.name})" if exchange.name else ""
     return (
-        f"There were more ranks than cores{name}, but the links were the bottleneck: the busiest link, that "
+        f"There were {crowd('ranks')}{name}, but the links were the bottleneck: the busiest link, that "
         f"of node {node}, needs {labels.percent(min(share, 1))} of the measured time to carry its bytes."
     )

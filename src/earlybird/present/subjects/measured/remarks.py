@@ -10,6 +10,7 @@ from earlybird.data.methods import CONTEXTS, PER_THREAD
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
 from earlybird.data.statistics import statistics_text
+from earlybird.present.core.text import crowd
 from earlybird.present.subjects.measured.columns import column_of
 
 
@@ -122,7 +123,7 @@ def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
         available = f" ({labels.counted(cores, 'core')} here)" if isinstance(cores, int) else ""
         lines.append(
             f"oversubscribed: from {labels.counted(min(oversubscribed), 'thread')} per rank on there are "
-            f"more threads than cores{available}. The threads take turns, so these rows cannot show what "
+            f"{crowd()}{available}. The threads take turns, so these rows cannot show what "
             "threads that send at the same time lose to locks or gain from contexts"
         )
     return lines + _without_contexts(run, results)

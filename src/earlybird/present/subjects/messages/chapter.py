@@ -10,6 +10,7 @@ from earlybird.models.maxrate import FOLLOWS
 from earlybird.present import commands
 from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.core.text import crowd
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.messages import tables
 from earlybird.present.subjects.messages.figures import level_figures, rate_figures
@@ -151,7 +152,8 @@ def _contention_sentence(items: Sequence[Contention]) -> list[str]:
         f"With {item.label}, {labels.counted(point.count, 'process', 'processes')} receiving at once "
         f"{level_phrase(item.level)} get {format_bandwidth(point.bandwidth_bytes_per_s.value)} in total, "
         f"{labels.percent(abs(gap))} {'less' if gap < 0 else 'more'} than ideal scaling"
-        f"{' (with more ranks than cores)' * point.oversubscribed}."
+        + f" (with {crowd('ranks')})" * point.oversubscribed
+        + "."
     ]
 
 

@@ -15,6 +15,7 @@ from earlybird.present.core import axes
 from earlybird.present.core.lines import error_bars, hover, line, measured_text, raw_samples, spread_traces
 from earlybird.present.core.notation import millions
 from earlybird.present.core.parts import Figure, figures_left
+from earlybird.present.core.text import crowd
 from earlybird.present.material import Material
 from earlybird.present.subjects.messages.rates import METHODS, MessageRates, rate, threads
 from earlybird.present.subjects.messages.view import (
@@ -175,7 +176,7 @@ def _contention_figure(level: str, items: Sequence[Contention], material: Materi
     return Figure(
         f"contention-{level}",
         f"Total received bandwidth, {labels.level(level)}",
-        "Points: measured, with their intervals; open points had more ranks than cores. Dashed: ideal "
+        f"Points: measured, with their intervals; open points had {crowd('ranks')}. Dashed: ideal "
         f"scaling (max-rate bound), min(N*BW(1), BW_max).{others}",
         data,
         axes.layout(
@@ -235,7 +236,7 @@ def _rates_figure(id: str, group: Sequence[MessageRates]) -> Figure:
         f"Messages per second of threads, {labels.level(first.level)}, {format_bytes(first.size_bytes)} each",
         f"Every thread sends windows of {first.window} messages. The rate is the number of messages of all "
         "threads divided by the time until the last one is received. "
-        f"{measured_text(drawn)} Open markers: more threads than cores. Processes "
+        f"{measured_text(drawn)} Open markers: {crowd()}. Processes "
         "instead of threads are for comparison: their messages share no lock.",
         data,
         axes.layout(
@@ -251,7 +252,7 @@ def _rate_traces(label: str, dash: str, method: str, results: Sequence[Result]) 
     texts = [
         hover(
             name,
-            labels.counted(threads(result), "thread") + ", more threads than cores" * result.oversubscribed,
+            labels.counted(threads(result), "thread") + f", {crowd()}" * result.oversubscribed,
             rate(result),
             lambda value: f"{millions(value)} million/s",
             result.launches,

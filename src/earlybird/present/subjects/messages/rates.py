@@ -17,7 +17,7 @@ from earlybird.data.units import format_bytes
 from earlybird.present.core.notation import interval_text, millions
 from earlybird.present.core.parts import Answer, grouped
 from earlybird.present.core.points import Point, groups
-from earlybird.present.core.text import finding
+from earlybird.present.core.text import crowd, finding
 from earlybird.present.material import Material, number_or_none
 
 # The methods in display order; the last one has no threads, and is for comparison.
@@ -158,7 +158,7 @@ def rates_sentence(series: MessageRates) -> str:
         f"{millions(rate(result).value)} {names.get(method, f'with {METHODS.get(method, method)}')}"
         for method, result in best.items()
     ]
-    over = ", with more threads than cores" if any(result.oversubscribed for result in best.values()) else ""
+    over = f", with {crowd()}" if any(result.oversubscribed for result in best.values()) else ""
     return (
         f"{labels.capital(level_phrase(series.level))}, {labels.counted(count, 'thread')} of {series.label} "
         f"{'reaches' if count == 1 else 'reach'} these rates in million {format_bytes(series.size_bytes)} "

@@ -8,7 +8,7 @@ from earlybird.data.methods import EARLYBIRD, FUNNELLED, MULTIPLE, OWN_CALLS, PE
 from earlybird.data.run import Sample
 from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.parts import Answer
-from earlybird.present.core.text import method_answer
+from earlybird.present.core.text import crowd, method_answer
 from earlybird.present.subjects.motifs.view import Motif, setting_text
 
 _CALLS = "send partitions with MPI_Psend_init and MPI_Pready"
@@ -63,7 +63,7 @@ def slower_text(samples: Iterable[Sample]) -> str:
 def _where(motif: Motif) -> str:
     """Return `halo3d, MPICH, 2 ranks of 2 threads, 8x8x8 cells, 4 partitions`, and whether threads share
     cores."""
-    crowded = " (more threads than cores)" if motif.points[-1].oversubscribed else ""
+    crowded = f" ({crowd()})" if motif.points[-1].oversubscribed else ""
     cells, *more = motif.settings_of_points()[-1]
     return f"{', '.join([setting_text(motif), f'{cells} cells', *more])}{crowded}"
 

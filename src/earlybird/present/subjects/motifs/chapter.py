@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.present.core.parts import Chapter, grouped
 from earlybird.present.core.points import choices
-from earlybird.present.core.text import method_names
+from earlybird.present.core.text import crowded_sentence, method_names
 from earlybird.present.material import Material
 from earlybird.present.subjects.motifs.answer import motif_answer, motif_sentence
-from earlybird.present.subjects.motifs.figures import CROWDED, MAX_SETTINGS, motif_figures
+from earlybird.present.subjects.motifs.figures import MAX_SETTINGS, SLEEP, motif_figures
 from earlybird.present.subjects.motifs.tables import all_tables, brief_tables
 from earlybird.present.subjects.motifs.view import Motif, by_interest, motifs
 
@@ -43,5 +43,5 @@ def _lines(measured: Sequence[Motif]) -> list[str]:
     settings = labels.counted(len(measured), "setting")
     return [
         method_names(measured),
-        *([f"In {crowded} of {settings}: {CROWDED[0].lower()}{CROWDED[1:]}"] if crowded else []),
+        *([f"{crowded_sentence(where=f'In {crowded} of {settings}')} {SLEEP}"] if crowded else []),
     ]

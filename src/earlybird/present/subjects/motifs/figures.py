@@ -25,12 +25,13 @@ from earlybird.present.core.lines import (
 from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.parts import Figure, figures_left
 from earlybird.present.core.points import Point, results_of
+from earlybird.present.core.text import crowded_sentence
 from earlybird.present.subjects.motifs.view import WEAK, Motif, ScalingOf, scalings, setting_text
 
 MAX_SETTINGS = 12  # settings with figures, one shown at a time; the table has all
 MAX_POINTS = 4  # of a setting, the largest grids
 MAX_SCALINGS = 6
-CROWDED = "More threads than cores: they sleep instead of computing, and the times include the scheduler."
+SLEEP = "Threads without a core of their own sleep instead of computing."
 THROUGHPUT = "throughput_bytes_per_s"
 _ROW_HEIGHT, _AROUND_ROWS = 30, 96  # pixels of a row; of the axis, its title and the margins
 _GAP = 1.4  # rows between two points, with the name of the second
@@ -125,7 +126,7 @@ def _figure(
         caption,
         data,
         axes.layout(x, y, annotations=names, height=height, **more),
-        sentence=" ".join([*remarks, *([CROWDED] if motif.oversubscribed else [])]),
+        sentence=" ".join([*remarks, *([crowded_sentence(), SLEEP] if motif.oversubscribed else [])]),
         choice=motif.choice(),
     )
 
@@ -259,7 +260,7 @@ def _scaling_figure(k: int, scaling: ScalingOf) -> Figure:
         f"motif-scaling-{k}",
         f"{kind} scaling of {scaling.cells_text()}: {setting_text(scaling.first, with_ranks=False)}",
         f"{measured_text([first.result])} Dashed: ideal scaling from the fewest ranks."
-        + f" {CROWDED}" * crowded,
+        + f" {crowded_sentence()} {SLEEP}" * crowded,
         data,
         axes.layout(axes.log_count_axis(counts, "ranks"), axes.log_time_axis([*times_s, *ideal_s], "time")),
         choice=scaling.choice(),

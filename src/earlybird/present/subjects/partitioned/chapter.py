@@ -13,7 +13,7 @@ from earlybird.present.core.notation import interval_text, ratio_text, with_inte
 from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.points import choices
 from earlybird.present.core.table import MAX_BRIEF_ROWS, MAX_PAGE_ROWS
-from earlybird.present.core.text import NOTHING, method_names
+from earlybird.present.core.text import NOTHING, crowded_sentence, method_names
 from earlybird.present.material import Material
 from earlybird.present.subjects.measured.columns import labelled_results, results_table
 from earlybird.present.subjects.partitioned.figures import MAX_SETTINGS, partitioned_figures
@@ -26,7 +26,6 @@ from earlybird.present.subjects.partitioned.view import (
 )
 
 ID = "partitioned"
-CROWDED = " Settings with more threads than cores include context switches."
 QUESTION = "What does partitioned communication cost, and what does it gain?"
 # The answer names the better ones of these.
 CALLS = (OWN_CALLS, EARLYBIRD)
@@ -45,6 +44,8 @@ def partitioned_chapter(material: Material) -> Chapter:
     answers = [_more_available_calls(group[0]) for group in by_mpi]
     by_setting = grouped(ordered, lambda metrics: metrics.setting).values()
     first_results = [result for group in by_setting for result in labelled_results(group)]
+    crowded = sum(metrics.oversubscribed for metrics in measured)
+    settings = labels.counted(len(measured), "setting")
     whole = results_table(_CAPTION, labelled_results(measured), on_page=True)
     return Chapter(
         ID,
@@ -53,7 +54,7 @@ def partitioned_chapter(material: Material) -> Chapter:
         [
             "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper. "
             + measured_text(first_results)
-            + CROWDED * any(metrics.oversubscribed for metrics in measured),
+            + f" {crowded_sentence(where=f'In {crowded} of {settings}')}" * bool(crowded),
             method_names(measured),
         ],
         answers=answers,

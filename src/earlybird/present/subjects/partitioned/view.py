@@ -18,7 +18,6 @@ from earlybird.data.units import format_seconds
 from earlybird.present.core import points
 from earlybird.present.core.points import Measured, measured_series
 from earlybird.present.material import Material
-from earlybird.present.subjects.pipelines.view import reproduces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +65,6 @@ class Timeline:
 @dataclass(frozen=True)
 class Metrics(Measured[Setting]):
     """The metrics of one run of one MPI with one setting, sorted by size."""
-
-    @property
-    def reproduces(self) -> str:
-        return reproduces(self.run)
 
     def timelines(self) -> dict[str, Timeline]:
         """Return an iteration with the largest buffer of each method."""

@@ -9,7 +9,7 @@ from earlybird.data.units import format_bytes, format_delay_rate
 from earlybird.present import commands
 from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.points import choices
-from earlybird.present.core.text import method_answer, method_names
+from earlybird.present.core.text import crowd, method_answer, method_names
 from earlybird.present.material import Material
 from earlybird.present.subjects.pipelines.figures import pipeline_figures
 from earlybird.present.subjects.pipelines.tables import (
@@ -77,7 +77,7 @@ def _best_method(pipeline: Pipeline, material: Material) -> Answer:
     ideal = (
         f"; ideal speed-up {point.ideal_speed_up:.2f}" if point.ideal_speed_up and pipeline.is_late else ""
     )
-    crowded = "; more threads than cores" * pipeline.oversubscribed
+    crowded = f"; {crowd()}" * pipeline.oversubscribed
     return method_answer(what, point, "method", SINGLE, do, ideal + crowded)
 
 

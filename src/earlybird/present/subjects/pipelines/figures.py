@@ -19,11 +19,10 @@ from earlybird.present.core.lines import (
 from earlybird.present.core.maps import Cell, method_map
 from earlybird.present.core.parts import Figure, figures_left, grouped
 from earlybird.present.core.points import Point, results_of
-from earlybird.present.core.text import UNPAIRED, best_by_size
+from earlybird.present.core.text import UNPAIRED, best_by_size, crowded_sentence
 from earlybird.present.subjects.pipelines.view import Pipeline, setting_text
 
 MAX_SETTINGS = 60  # settings with figures, one shown at a time; the table has all
-CROWDED = " More threads than cores: these times include context switches."
 _SAME_SIZE = 1 / 16  # relative difference up to which sizes share a column (rounding to odd partition counts)
 
 
@@ -46,7 +45,7 @@ def _time_figure(k: int, pipeline: Pipeline) -> Figure:
         f"Time of a buffer: {setting_text(pipeline)}",
         f"{_lateness(pipeline)} {measured_text(results_of(pipeline.points))}"
         + " Dashed, without markers: the fitted model." * bool(lines.fitted)
-        + CROWDED * pipeline.oversubscribed,
+        + f" {crowded_sentence()}" * pipeline.oversubscribed,
         lines.data + lines.fitted,
         axes.layout(
             axes.size_axis(sizes, "buffer size"), axes.log_time_axis(lines.times_s, "time to solution")
@@ -92,7 +91,7 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
     return Figure(
         id,
         title,
-        caption + CROWDED * pipeline.oversubscribed,
+        caption + f" {crowded_sentence()}" * pipeline.oversubscribed,
         data,
         axes.layout(
             axes.size_axis(sizes, "buffer size"), axes.ratio_axis(gains, "speed-up over a single message")

@@ -13,7 +13,7 @@ from earlybird.data.run import Sample
 from earlybird.data.units import format_delay_rate
 from earlybird.present.core import points
 from earlybird.present.core.points import Measured, measured_series
-from earlybird.present.material import Material, MeasuredRun, number_or_none
+from earlybird.present.material import Material, number_or_none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +62,6 @@ class Pipeline(Measured[Setting]):
     """The pipelines of one run of one MPI with one setting, sorted by size."""
 
     @property
-    def reproduces(self) -> str:
-        return reproduces(self.run)
-
-    @property
     def is_late(self) -> bool:
         """Return whether the last partition is later than the first."""
         return bool(self.points[0].figures["delay_rate_s_per_byte"] > 0)
@@ -111,12 +107,6 @@ def headline(measured: Sequence[Pipeline]) -> Pipeline:
 def pipelines(material: Material) -> list[Pipeline]:
     """Return the pipelines of every run, MPI and setting, sorted by setting."""
     return measured_series(Pipeline, material, _setting, material.fitted_pipelines)
-
-
-def reproduces(run: MeasuredRun) -> str:
-    """Return the paper whose figures the run reproduces, or ""."""
-    settings = run.header.get("settings")
-    return str(settings.get("reproduce") or "") if isinstance(settings, dict) else ""
 
 
 def _setting(sample: Sample) -> Setting | None:

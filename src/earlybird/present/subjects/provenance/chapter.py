@@ -4,6 +4,7 @@ from earlybird.data import labels
 from earlybird.data.statistics import MEAN
 from earlybird.present import commands
 from earlybird.present.core.parts import Chapter, Light
+from earlybird.present.core.text import crowd
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.provenance import view
 
@@ -105,7 +106,7 @@ def _state(material: Material) -> str:
         wrong=0,
         link_limited=sum(light.link_limited for light in lights),
     )
-    return total.summary(f"more {view.crowd_text(material.runs)} than cores")
+    return total.summary(crowd(view.crowd_text(material.runs)))
 
 
 def _sentence(material: Material) -> str:

@@ -14,6 +14,7 @@ from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.present.core.parts import Light, grouped
 from earlybird.present.core.table import Column, Table
+from earlybird.present.core.text import crowd
 from earlybird.present.material import MeasuredRun
 
 MAX_PLACEMENTS = 3  # listed per run
@@ -148,7 +149,7 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
             f"at least {labels.percent(LIMIT_SHARE)}, for exchanges {labels.percent(EXCHANGE_LIMIT_SHARE)}"
         )
         texts.append(
-            "Link-limited: there were more ranks than cores, but the bytes of these samples kept a virtual "
+            f"Link-limited: there were {crowd('ranks')}, but the bytes of these samples kept a virtual "
             f"link busy for most of the time ({shares}), so these samples measure the link."
         )
     clock_doubts = [text for run in runs if (text := clocks.doubt(run.samples))]
