@@ -4,7 +4,7 @@ import sys
 
 
 def run() -> None:
-    """Entry point of the console script.
+    """Run the command line, as the entry point of the console script.
 
     Ctrl-C ends a command in one line also while its modules are imported, before it has its own handlers. So
     this module, and the package around it, import next to nothing.

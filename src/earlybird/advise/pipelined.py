@@ -239,8 +239,8 @@ def pipeline_question(
 
 
 def _has_threads(result: Result, threads: int) -> bool:
-    """Return whether `result` is of a pipeline with `threads` threads, the last partition late by a fixed
-    delay.
+    """Return whether `result` was measured with `threads` threads and a fixed delay of the last
+    partition.
     """
     is_delayed = result.kernel == PIPELINE.name and "gamma_s_per_byte" in result.config
     return is_delayed and result.config.get("threads", 1) == threads

@@ -134,7 +134,7 @@ class Waits:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the traces are of the whole run."""
+        """True if the traces are of the whole run."""
         return self.reaches_back and not self.cut_s
 
     @property
@@ -180,7 +180,7 @@ class Waits:
 
     @property
     def is_little(self) -> bool:
-        """Whether so little of the time in MPI is waiting that its causes do not matter."""
+        """True if so little of the time in MPI is waiting that its causes do not matter."""
         return self.share_waiting < _MIN_CAUSE
 
     @property

@@ -52,7 +52,7 @@ _ORDERS: Mapping[str, Sequence[Any]] = {
 
 
 class Ordered(Protocol):
-    """What the order of results depends on."""
+    """A result with the values by which results are ordered."""
 
     @property
     def method(self) -> str: ...

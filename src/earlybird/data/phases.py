@@ -322,7 +322,7 @@ def _steps(by_rank: _Group) -> Iterator[Step]:
 
 
 def _functions(by_rank: _Group) -> frozenset[tuple[str, str]]:
-    """Return the calls with the functions that make them, as far as they are known."""
+    """Return the pairs of a call and the function that makes it, where the function is known."""
     return frozenset((step.call, step.function) for step in _steps(by_rank) if step.function)
 
 

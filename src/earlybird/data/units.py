@@ -194,7 +194,7 @@ def parse_delay_rate(text: str | float, what: str = "the delay rate") -> float:
 
 
 def parse_frequency(text: str | float, what: str = "the frequency") -> float:
-    """Parse `3.5GHz` -> 3.5e9 Hz, above zero."""
+    """Return the Hz of a frequency such as `3.5GHz`, above zero."""
     value = _parse(text, "hertz", what, "3.5GHz or 3.5e9", _MAX_HZ)
     if value < 1:
         raise InputError(

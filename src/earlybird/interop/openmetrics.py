@@ -12,7 +12,7 @@ from earlybird.data.results import Result
 
 @dataclass(frozen=True)
 class _Gauge:
-    """A metric: its description, and its value in a result; None if the result has none."""
+    """A metric: its description, and the function that returns its value in a result, or None."""
 
     name: str
     unit: str

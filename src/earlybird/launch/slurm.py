@@ -287,8 +287,8 @@ def _bind_script(layout: Layout, threads: int, folder: Path) -> Path:
 
 
 def _spoken_by(mpi: Flavour) -> tuple[str, ...]:
-    """Return the plugins with which an MPI can connect its ranks, by its family and the libraries it
-    needs."""
+    """Return the Slurm plugins that can connect the ranks of an MPI of this family with these
+    libraries."""
     libraries = _libraries(mpi)
     pmix = any(name.startswith("libpmix.so") for name in libraries)
     if mpi.family == "openmpi":

@@ -73,7 +73,7 @@ def _made_since(since_s: float, descriptor: int) -> Iterator[tuple[str, float]]:
 
 
 def _beginnings() -> list[float]:
-    """Return when each proxy that is alive began."""
+    """Return the start time of every running proxy process."""
     begun = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

@@ -87,7 +87,7 @@ class Launches:
 
     @property
     def can_be_divided(self) -> bool:
-        """Whether single nodes can be launched: they are real, and known by name."""
+        """True if single nodes can be launched: they are real, and known by name."""
         return self.plan.facts and len(self.hosts) == self.plan.nodes
 
     def plan_of(self, nodes: Sequence[int]) -> CheckPlan:

@@ -210,7 +210,7 @@ class Suite:
 
     @property
     def compares_threads(self) -> bool:
-        """Whether the suite measures several thread counts."""
+        """True if the suite measures several thread counts."""
         return any(option.name == "threads" for option in self.takes)
 
 

@@ -183,7 +183,7 @@ def _points(
 
 
 def _grids(kind: MotifKind, options: Options, resources: Resources) -> list[tuple[int, Triple]]:
-    """Rank counts and their process grids."""
+    """Return the rank counts, each with its process grid."""
     ranks = options.ranks or (None if options.process_grids else _default_ranks(resources))
     if options.process_grids is None:
         return [

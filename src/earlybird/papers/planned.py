@@ -21,7 +21,7 @@ _START_S = 1.0
 
 @dataclass(frozen=True)
 class PlannedPaper:
-    """What is measured of one MPI, into one folder."""
+    """The planned measurements of one MPI, stored in one folder."""
 
     folder: Path
     launcher: Launcher

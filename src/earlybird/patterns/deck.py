@@ -120,7 +120,7 @@ def _sides(keyword: Keyword) -> tuple[int, int, int]:
 
 
 def format_dims(dims: tuple[int, ...]) -> str:
-    """Return the cells along each axis as `--dims` takes them."""
+    """Return the number of cells along each axis in the format of `--dims`."""
     return "x".join(map(str, dims))
 
 

@@ -139,7 +139,7 @@ class MeasuredPhase:
 
     @cached_property
     def polls(self) -> bool:
-        """Whether a rank waits by calling MPI_Test and similar functions repeatedly: it also waits between
+        """True if a rank waits by calling MPI_Test and similar functions repeatedly: it also waits between
         the calls."""
         return polls(self.recording, self.phase)
 
@@ -155,7 +155,7 @@ class MeasuredPhase:
 
     @cached_property
     def has_messages(self) -> bool:
-        """Whether a rank sends to another rank."""
+        """True if a rank sends to another rank."""
         sent = self.phase.sent(self.recording)
         return bool((sent.src != sent.dst).any())
 
@@ -190,7 +190,7 @@ class MeasuredPhase:
 
     @cached_property
     def _sends_are_independent(self) -> bool:
-        """Whether all messages of an epoch are started and then completed, without a receive that returns
+        """True if all messages of an epoch are started and then completed, without a receive that returns
         between two sends; false for a cut of blocking calls without end."""
         calls = set(map(base_name, self.phase.calls))
         received_by = {

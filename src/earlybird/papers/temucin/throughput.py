@@ -23,7 +23,7 @@ TITLES: Mapping[str, str] = {SWEEP3D.name: "Sweep3D", HALO3D.name: "Halo3D"}
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(points.Setting):
-    """How a motif was measured, apart from the size of its messages."""
+    """The settings of the measurement of a motif, except the size of its messages."""
 
     motif: str
     ranks: int
@@ -41,7 +41,7 @@ class Setting(points.Setting):
 
 @dataclass(frozen=True)
 class Throughput(Measured[Setting]):
-    """What one run measured of one MPI with one setting, sorted by the size of the largest message."""
+    """The throughputs of one MPI with one setting, measured in one run, by size of the largest message."""
 
     @property
     def crowded(self) -> str:

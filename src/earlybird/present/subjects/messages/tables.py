@@ -169,6 +169,6 @@ def _packed_rate(form: PackingForm) -> str:
 
 
 def rates_table(all_rates: Sequence[MessageRates]) -> Table:
-    """Return a row for each number of threads and method."""
+    """Return the table of message rates, with a row for each number of threads and method."""
     results = [labelled(result, series.label) for series in all_rates for result in series.results]
     return results_table("Message rates of threads, million messages per second", results, on_page=True)
