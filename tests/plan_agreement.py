@@ -135,7 +135,7 @@ class Core:
     def _with_ids(self, ranges, change):
         """Rebuilds the pool that gave out these ranges, changes it, and returns its new ranges."""
         ids, end, gaps = Ids(), 1, []
-        self.library.eb_ids_begin(byref(ids), self.library.eb_tags_num_ids(byref(self.tags)))
+        self.library.eb_ids_begin(byref(ids), 1, self.library.eb_tags_num_ids(byref(self.tags)))
         for first, num, _ in ranges:
             if first > end:
                 gaps.append(self.library.eb_ids_take(byref(ids), first - end, None))

@@ -64,6 +64,7 @@
 #pragma weak PMPI_Group_size
 #pragma weak PMPI_Group_translate_ranks
 #pragma weak PMPI_Improbe
+#pragma weak PMPI_Imrecv
 #pragma weak PMPI_Info_get
 #pragma weak PMPI_Info_set
 #pragma weak PMPI_Init
