@@ -449,7 +449,7 @@ def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(
 def test_settings_alternate_and_are_compared(in_process, tmp_path):
     require_mpi("mpich")
     variable = "MPIR_CVAR_CH4_IPC_CMA_P2P_THRESHOLD"
-    small = ("--sizes", "8", "--budget", "1s", "--quiet")
+    small = ("--sizes", "8", "--budget", "20s", "--quiet")
     sides = ("mpich", f"mpich+{variable}=99999")
     measured = in_process(
         "measure", "pingpong", "--mpi", "mpich", "--env", variable, "--env", f"{variable}=99999", *small,

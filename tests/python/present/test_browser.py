@@ -15,6 +15,7 @@ from tests.recordings import halo, on_disk
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.browser,
     pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome on PATH"),
 ]
