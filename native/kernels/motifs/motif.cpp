@@ -73,7 +73,7 @@ int read_partitions(const Task &task, int most, const std::string &what, bool ma
   if (task.point.integer("threads") != threads)
     refuse("the request gives threads=" + task.point.text("threads") + " and its options threads=" + std::to_string(threads) +
            "; give the same");
-  if (partitions % threads != 0 && !(may_share && threads % partitions == 0))
+  if (partitions % threads != 0 && (!may_share || threads % partitions != 0))
     refuse(given + " and there are " + std::to_string(threads) + " threads; give a multiple " + (may_share ? "or divisor " : "") +
            "of " + std::to_string(threads));
   if (partitions > most) refuse(given + " and a rank has " + std::to_string(most) + " " + what + "; give at most as many");
