@@ -19,9 +19,12 @@ from bench import (
     other_benchmarks,
     paper_tables,
     partitioned_calls,
+    partitioned_costs,
     partitioned_grid,
+    partitioned_learning,
     partitioned_link,
     partitioned_own,
+    partitioned_policy,
     partitioned_progress,
     partitioned_regret,
     partitioned_soak,
@@ -29,12 +32,13 @@ from bench import (
     predictor,
     predictor_growth,
     program_advice,
-    projection_checks,
     recorder_cost,
     recorder_kills,
     session_kills,
     simgrid_exchanges,
+    simulated_programs,
     slurm_cluster,
+    stuck_suites,
     temucin_suite,
 )
 from earlybird.data.errors import InputError
@@ -45,17 +49,21 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "cluster-exchanges": cluster_exchanges.main,
     "simgrid-exchanges": simgrid_exchanges.main,
     "partitioned-calls": partitioned_calls.main,
+    "partitioned-costs": partitioned_costs.main,
     "partitioned-grid": partitioned_grid.main,
     "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
+    "partitioned-learning": partitioned_learning.main,
     "partitioned-link": partitioned_link.main,
+    "partitioned-policy": partitioned_policy.main,
     "partitioned-regret": partitioned_regret.main,
     "partitioned-soak": partitioned_soak.main,
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
+    "stuck-suites": stuck_suites.main,
     "temucin-suite": temucin_suite.main,
     "many-cores": many_cores.main,
     "motif-styles": motif_styles.main,
-    "projection-checks": projection_checks.main,
+    "simulated-programs": simulated_programs.main,
     "program-advice": program_advice.main,
     "recorder-cost": recorder_cost.main,
     "recorder-kills": recorder_kills.main,
@@ -75,10 +83,11 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 }
 # Those with their own arguments, see --help.
 WITH_OPTIONS = (
-    "command-times", "many-cores", "motif-styles", "partitioned-calls", "partitioned-grid",
-    "partitioned-grid-cluster", "partitioned-regret", "partitioned-soak",
-    "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
-    "recorder-cost", "recorder-kills", "session-kills", "temucin-suite", "layout-advice",
+    "command-times", "many-cores", "motif-styles", "partitioned-calls", "partitioned-costs",
+    "partitioned-grid", "partitioned-grid-cluster", "partitioned-learning", "partitioned-policy",
+    "partitioned-regret", "partitioned-soak",
+    "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "simulated-programs",
+    "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "temucin-suite", "layout-advice",
     "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
     "predictor-growth", "slurm-cluster",
@@ -86,8 +95,14 @@ WITH_OPTIONS = (
 
 
 def run(arguments: list[str]) -> int:
-    """Run the comparisons named first, or all; return the worst exit status. Options go to a lone one."""
-    first = next((k for k, word in enumerate(arguments) if word.startswith("-")), len(arguments))
+    """Run the comparisons named first, or all; return the worst exit status. Options, and other words after
+    a comparison with options, go to a lone one."""
+    has_options = bool(arguments) and arguments[0] in WITH_OPTIONS
+    of_one = (
+        k for k, word in enumerate(arguments)
+        if word.startswith("-") or (k == 1 and has_options and word not in COMPARISONS)
+    )  # fmt: skip
+    first = next(of_one, len(arguments))
     names, options = arguments[:first], arguments[first:]
     unknown = [name for name in names if name not in COMPARISONS]
     if unknown:

@@ -68,9 +68,9 @@ def earlybird(*arguments: Any, env: dict[str, str] | None = None) -> dict[str, A
 
 
 @contextlib.contextmanager
-def virtual_cluster(nodes: int, rate: str, *options: Any) -> Iterator[str]:
-    """The name of a cluster that lives as long as the block."""
-    name = f"bench-{os.getpid()}"
+def virtual_cluster(nodes: int, rate: str, *options: Any, suffix: str = "") -> Iterator[str]:
+    """The name of a cluster that lives as long as the block; several at once have different suffixes."""
+    name = f"bench-{os.getpid()}{suffix}"
     earlybird("cluster", "up", "--nodes", nodes, "--rate", rate, "--name", name, *options)
     try:
         yield name

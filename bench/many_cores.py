@@ -20,6 +20,8 @@ from earlybird import __version__
 from earlybird.data import folders
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PIPELINE
+from earlybird.data.methods import EARLYBIRD, MANY, PER_PARTITION, SINGLE
 from earlybird.data.run import Run
 from earlybird.data.units import format_bytes
 from earlybird.launch.job import read_scratch, write_request
@@ -29,10 +31,17 @@ from earlybird.launch.placement import observed_layout
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.measure import suites
 from earlybird.measure.groups import Group, Library, Options, Resources
+from earlybird.measure.pipeline import pipeline_groups
+from earlybird.papers import gillis
+from earlybird.papers.gillis.plan import contention
 from earlybird.toolchain.build import LIBRARY, kernel_path, library_path
 
-# What two cores cannot show: threads that contend for the library, in pipelines and for small messages.
-MEASURED: dict[str, dict[str, Any]] = {"pipeline": {"reproduce": "gillis"}, "msgrate": {}}
+# What two cores cannot show: threads that contend for the library, in the figures of a paper, with numbers of
+# lanes in two of them, and for small messages.
+_LANES = "lanes"
+MEASURED: dict[str, dict[str, Any]] = {gillis.PAPER.name: {}, _LANES: {}, "msgrate": {}}
+LANES = (1, 2, 4, 8, 16)
+_METHODS_WITH_LANES = (SINGLE, MANY, EARLYBIRD, PER_PARTITION)
 LAUNCHES = 5
 _MEASURING_SHARE = 0.5  # of the time; the rest is for starts, warm-up and checks of the data
 _LAUNCH_LIMIT_S, _ENDED_BY_TIMEOUT = 120, 124
@@ -96,7 +105,7 @@ def requests(mpi: Flavour, cores: int, seconds: float) -> list[Request]:
     groups = [
         group
         for name, options in MEASURED.items()
-        for group in suites.SUITES[name].groups(Options(**options), resources, mpi.label)
+        for group in _groups(name, Options(**options), resources, mpi.label)
     ]
     order = random.Random(1)
     series = LAUNCHES * sum(len(group.points) * group.num_methods for group in groups)
@@ -106,6 +115,18 @@ def requests(mpi: Flavour, cores: int, seconds: float) -> list[Request]:
         order.shuffle(groups)
         planned += [_request(group, len(planned) + k, share_s, order) for k, group in enumerate(groups)]
     return planned
+
+
+def _groups(name: str, options: Options, resources: Resources, mpi: str) -> list[Group]:
+    """Return the groups of a suite, of a paper, or of numbers of lanes for its threads that contend."""
+    if name == gillis.PAPER.name:
+        return [group for step in gillis.PAPER.plan(options, resources, mpi) for group in step.groups]
+    if name != _LANES:
+        return suites.SUITES[name].groups(options, resources, mpi)
+    if resources.family != "mpich":  # others have no contexts for lanes
+        return []
+    of_threads = contention(options, resources)
+    return pipeline_groups(of_threads.changed(vcis=LANES, methods=_METHODS_WITH_LANES), resources, mpi)
 
 
 def _request(group: Group, number: int, share_s: float, order: random.Random) -> Request:
@@ -185,7 +206,11 @@ def collect(folder: Path, output: Path) -> tuple[int, int]:
     mpi = json.loads((folder / "mpi.json").read_text())
     run = Run.create(
         output, machine=json.loads((folder / _MACHINE).read_text()), command=["sh", "run.sh"], seed=1,
-        earlybird=__version__, settings={"suites": list(MEASURED), "mpi": mpi["name"], "launcher": "script"},
+        earlybird=__version__,
+        settings={
+            "reproduce": gillis.PAPER.name, "step": PIPELINE.name, "mpis": [mpi["name"]],
+            "launcher": "script",
+        },
     )  # fmt: skip
     failed = 0
     for launch in ended:
@@ -216,6 +241,9 @@ def main(arguments: Sequence[str] = ()) -> int:
     collecting = actions.add_parser("collect", help="make a run folder of what run.sh left")
     collecting.add_argument("folder", type=Path)
     collecting.add_argument("-o", "--output", type=Path, required=True, metavar="RUN")
+    if not arguments:  # among all comparisons
+        say("many-cores measures elsewhere: python -m bench many-cores pack FOLDER")
+        return 0
     given = parser.parse_args(arguments)
     if given.action == "pack":
         if given.cores < 2 or given.minutes <= 0:

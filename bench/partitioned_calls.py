@@ -3,20 +3,18 @@
 Launches with and without it alternate; a figure is the median over launches of their medians.
 """
 
-import argparse
 import gzip
 import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench import mpi_comparison
 from bench.commands import built_mpis, say
 from bench.partitioned_grid import BULK, EACH, OURS, OWN, run_launch
-from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample
 from earlybird.launch.launcher import Request, Rules
@@ -25,6 +23,7 @@ from earlybird.machine import flavours, hardware
 from earlybird.models.statistics import median_interval
 from earlybird.present.render.terminal import print_rows
 
+NAME = "partitioned-calls"
 LAUNCHES, QUICK_LAUNCHES = 5, 1
 RULES = Rules(budget_s=0.3, min_iterations=30)
 MIB = 1 << 20
@@ -55,35 +54,21 @@ class Medians:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Measure and print one table for each MPI."""
-    options = _parser().parse_args(list(arguments))
-    kept: list[dict[str, Any]] = []
-    try:
+    parser = mpi_comparison.make_parser(NAME, __doc__, LAUNCHES, "of each kind")
+    mpi_comparison.add_quick(parser)
+    options = parser.parse_args(list(arguments))
+
+    def work() -> None:
+        kept: list[dict[str, Any]] = []
         for mpi in options.mpi or built_mpis():
             launches = options.launches or (QUICK_LAUNCHES if options.quick else LAUNCHES)
             _report(mpi, _measure(mpi, launches, options.quick, kept), launches)
-    except InputError as error:
-        say(f"partitioned-calls: {error}")
-        return 2
-    except EarlybirdError as error:
-        say(f"partitioned-calls: {error}")
-        return 1
-    if options.json is not None:
-        with (
-            gzip.open(options.json, "wt")
-            if options.json.suffix == ".gz"
-            else open(options.json, "w") as stream
-        ):
-            json.dump(kept, stream)
-    return 0
+        if options.json is not None:
+            opened = gzip.open if options.json.suffix == ".gz" else open
+            with opened(options.json, "wt") as stream:
+                json.dump(kept, stream)
 
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench partitioned-calls", description=__doc__)
-    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
-    parser.add_argument("--launches", type=int, help=f"of each kind; default {LAUNCHES}")
-    parser.add_argument("--quick", action="store_true", help="one short launch of each kind")
-    parser.add_argument("--json", type=Path, help="keep every sample here (FILE.json or FILE.json.gz)")
-    return parser
+    return mpi_comparison.run(NAME, options, work)
 
 
 def _measure(mpi: str, launches: int, quick: bool, kept: list[dict[str, Any]]) -> Medians:

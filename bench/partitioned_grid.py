@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from bench import mpi_comparison
 from bench.commands import built_mpis, say, virtual_cluster
 from earlybird.compare.ratios import paired_ratio
-from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches, sample_from_json
 from earlybird.data.units import format_bytes, format_seconds
@@ -94,14 +95,7 @@ def run_with(
 ) -> int:
     """Measure the grid, or read it, as `arguments` say, and `report` on each MPI; the exit status."""
     options = _parser(name, description).parse_args(list(arguments))
-    try:
-        samples = _take(options)
-        for mpi in dict.fromkeys(sample.config["mpi"] for sample in samples):
-            report(mpi, [sample for sample in samples if sample.config["mpi"] == mpi])
-    except EarlybirdError as error:
-        say(f"{name}: {error}")
-        return 2 if isinstance(error, InputError) else 1
-    return 0
+    return mpi_comparison.run(name, options, lambda: mpi_comparison.report_on_each(_take(options), report))
 
 
 def _take(options: argparse.Namespace) -> list[Sample]:
@@ -128,15 +122,12 @@ def main_on_cluster(arguments: Sequence[str] = ()) -> int:
 
 
 def _parser(name: str, description: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
-    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    parser = mpi_comparison.make_parser(name, description, LAUNCHES, "of each kind and MPI")
     parser.add_argument("--launcher", default="local", help="local or cluster:NAME (without 16 MiB cells)")
-    parser.add_argument("--launches", type=int, help=f"of each kind and MPI; default {LAUNCHES}")
     parser.add_argument("--largest", type=int, help="leave out cells of more bytes")
     parser.add_argument("--threads", type=int, default=1, help="of every rank; default 1")
-    parser.add_argument("--quick", action="store_true", help="one short launch of each kind")
-    parser.add_argument("--json", type=Path, help="keep every sample here (FILE.json or FILE.json.gz)")
-    parser.add_argument("--from", dest="read", type=Path, help="measure nothing: read what --json kept")
+    mpi_comparison.add_quick(parser)
+    mpi_comparison.add_from(parser)
     return parser
 
 
@@ -205,13 +196,23 @@ def run_launch(launcher: Launcher, request: Request) -> tuple[dict[str, Any], li
     return launched.record, launched.samples
 
 
-def write_samples(path: Path, records: list[dict[str, Any]], samples: Iterable[Sample]) -> None:
-    """Everything that was measured, to a tenth of a nanosecond."""
-    kept = [replace(sample, times_s=np.round(sample.times_s, 10)).to_json() for sample in samples]
+def write_samples(
+    path: Path, records: list[dict[str, Any]], samples: Iterable[Sample], cells: Sequence[Cell] | None = None
+) -> None:
+    """Everything that was measured, to a tenth of a nanosecond, and the cells (default: of the grid)."""
+    cells = _all_cells(samples) if cells is None else cells
+    kept = [_rounded(sample).to_json() for sample in samples]
     with gzip.open(path, "wt") if path.suffix == ".gz" else open(path, "w") as stream:
-        json.dump(
-            {"launches": records, "samples": kept, "cells": [asdict(c) for c in _all_cells(samples)]}, stream
-        )
+        json.dump({"launches": records, "samples": kept, "cells": [asdict(cell) for cell in cells]}, stream)
+
+
+def _rounded(sample: Sample) -> Sample:
+    of_ranks = sample.rank_times_s
+    return replace(
+        sample,
+        times_s=np.round(sample.times_s, 10),
+        rank_times_s=None if of_ranks is None else np.round(of_ranks, 10),
+    )
 
 
 def read_samples(path: Path) -> list[Sample]:

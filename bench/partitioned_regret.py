@@ -11,8 +11,8 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from bench import mpi_comparison
 from bench.commands import built_mpis, say
 from bench.partitioned_grid import (
     BULK,
@@ -27,7 +27,6 @@ from bench.partitioned_grid import (
     write_samples,
 )
 from earlybird.compare.ratios import Ratio, paired_ratio
-from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.data.units import format_bytes, format_seconds
@@ -35,6 +34,7 @@ from earlybird.launch.launcher import Request, Rules
 from earlybird.measure.launchers import make_launcher
 from earlybird.present.render.terminal import print_rows
 
+NAME = "partitioned-regret"
 PREFIX = "earlybird-segments:"
 FIXED = tuple(f"{PREFIX}{num}" for num in (1, 2, 4, 8, 16, 32))
 LAUNCHES = 3
@@ -91,24 +91,17 @@ def number_of(method: str) -> int:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Measure, or read what was measured, and print a table and the means for each MPI."""
-    parser = argparse.ArgumentParser(prog="python -m bench partitioned-regret", description=__doc__)
-    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
-    parser.add_argument("--launches", type=int, default=LAUNCHES, help=f"of each MPI; default {LAUNCHES}")
+    parser = mpi_comparison.make_parser(NAME, __doc__, LAUNCHES, "of each MPI")
+    parser.set_defaults(launches=LAUNCHES)
     parser.add_argument("--largest", type=int, default=HUGE_BYTES, help="leave out cells of more bytes")
-    parser.add_argument("--json", type=Path, help="keep every sample here (FILE.json or FILE.json.gz)")
-    parser.add_argument("--from", dest="read", type=Path, help="measure nothing: read what --json kept")
+    mpi_comparison.add_from(parser)
     options = parser.parse_args(list(arguments))
-    if options.launches < 1:
-        say(f"partitioned-regret: --launches is {options.launches}; give 1 or more")
-        return 2
-    try:
+
+    def work() -> None:
         samples = read_samples(options.read) if options.read else _measure(options)
-        for mpi in dict.fromkeys(sample.config["mpi"] for sample in samples):
-            _report(mpi, [sample for sample in samples if sample.config["mpi"] == mpi])
-    except EarlybirdError as error:
-        say(f"partitioned-regret: {error}")
-        return 2 if isinstance(error, InputError) else 1
-    return 0
+        mpi_comparison.report_on_each(samples, _report)
+
+    return mpi_comparison.run(NAME, options, work)
 
 
 def _measure(options: argparse.Namespace) -> list[Sample]:

@@ -1,13 +1,14 @@
 """Random partitioned transfers, every byte checked, in launches of every kind that libearlybird knows.
 
-Launches differ in ranks, thread level, the library's settings, a tool underneath, and completion by Fortran
-where the MPI has it; each draws communicators, datatypes, tags, numbers of partitions, threads, restarts and
-completion calls from a seed of its own, which is printed when it fails. Then two transfers of more than 2^31
-bytes, where 6 GiB of memory are free.
+Launches differ in ranks, thread level, the library's settings, numbers of lanes, a tool underneath, and
+completion by Fortran where the MPI has it; each draws communicators, datatypes, tags, numbers of partitions,
+info keys, threads, restarts and completion calls from a seed of its own, which is printed when it fails.
+Then two transfers of more than 2^31 bytes, where 6 GiB of memory are free.
 """
 
 import argparse
 import itertools
+import math
 import random
 import re
 import subprocess
@@ -21,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from bench.commands import chosen_flavours, say
+from earlybird.data.contexts import context_variables
 from earlybird.machine.flavours import Flavour
 from earlybird.present.render.terminal import print_rows
 from earlybird.toolchain.build import native_prefix, native_sources
@@ -34,16 +36,29 @@ LARGE_CASES = [
 ]
 LARGE_MEMORY_BYTES = 6 << 30
 RANKS = (2, 3, 4)
+# Costs at which the three paths are tried one after another.
+MIXED_PATHS = {
+    "EARLYBIRD_COSTS": " ".join(
+        f"{path}_protocols=0:{latency_s}:1e-7:1e6"
+        for path, latency_s in (("intra_node", 3e-6), ("node_ring", 2e-6), ("node_direct", 1e-6))
+    )
+}
 LEVELS = ("funneled", "serialized", "multiple")
 SETTINGS: tuple[dict[str, str], ...] = (
     {},
     {"EARLYBIRD_SEGMENTS": "partition"},
     {"EARLYBIRD_SEGMENTS": "4"},
-    {"EARLYBIRD_LANES": "3"},
     {"EARLYBIRD_TAG_BITS": "15"},
+    {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_TESTS_WITHOUT_TAGS": "1"},
     {"EARLYBIRD_PROGRESS_THREAD": "1"},
     PLANS_FROM_64_BYTES,
 )
+WITHIN_NODE: tuple[dict[str, str], ...] = (
+    PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "ring"},
+    PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "direct"},
+    MIXED_PATHS,
+)
+LANES = (1, 2, 3, 4, 16)
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,15 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help=f"of each MPI; default {TRANSFERS}")
     parser.add_argument("--seed", type=int, default=1, help="of the first launch; default 1")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="of each MPI at most; default no limit"
+    )
+    parser.add_argument(
+        "--within-node",
+        action="store_true",
+        help="only launches whose data travels without messages: each path forced, and both tried in turn",
+    )
+    parser.add_argument("--lanes", type=int, nargs="+", default=LANES, help=f"to draw from; default {LANES}")
     options = parser.parse_args(list(arguments))
     flavours = chosen_flavours(options.mpi)
     rows = [_soak(flavour, options) for flavour in flavours]
@@ -75,23 +99,38 @@ def _soak(flavour: Flavour, options: argparse.Namespace) -> list[object]:
     with tempfile.TemporaryDirectory() as folder:
         programs = _compile(flavour, Path(folder))
         for seed in itertools.count(options.seed):
-            if done >= options.transfers:
+            if done >= options.transfers or time.monotonic() - begin_s > 60 * options.minutes:
                 break
             uses_tool = random_of_launches.random() < 0.3
-            done += _launch(flavour, programs, seed, random_of_launches, uses_tool)
+            lanes = random_of_launches.choice(options.lanes)
+            settings = WITHIN_NODE if options.within_node else SETTINGS + WITHIN_NODE
+            env = random_of_launches.choice(settings)
+            done += _launch(flavour, programs, seed, random_of_launches, uses_tool, lanes, env)
             launches += 1
             with_tool += uses_tool
             if launches % 10 == 0:
                 say(f"{flavour.name}: {done} of {options.transfers} transfers")
-    _send_large(flavour)
+    if not options.within_node:
+        _send_large(flavour)
     minutes = (time.monotonic() - begin_s) / 60
     fortran = "yes" if programs.has_fortran else "not there"
     return [flavour.name, done, launches, with_tool, fortran, f"{minutes:.1f}", 0]
 
 
-def _launch(flavour: Flavour, programs: Programs, seed: int, draw: random.Random, uses_tool: bool) -> int:
+def _launch(
+    flavour: Flavour,
+    programs: Programs,
+    seed: int,
+    draw: random.Random,
+    uses_tool: bool,
+    lanes: int,
+    env: dict[str, str],
+) -> int:
     """How many transfers a launch checked; ends the program when it failed."""
-    ranks, level, env = draw.choice(RANKS), draw.choice(LEVELS), draw.choice(SETTINGS)
+    ranks, level = draw.choice(RANKS), draw.choice(LEVELS)
+    # Half of the launches without contexts for the lanes.
+    contexts = lanes if flavour.family == "mpich" and draw.random() < 0.5 else None
+    env = env | {"EARLYBIRD_LANES": str(lanes)} | context_variables(flavour.family, contexts)
     library = native_prefix(flavour) / "lib" / "libearlybird.so"
     preloaded = [library, *([programs.tool] if uses_tool else [])]
     arguments = ["--transfers", OF_A_LAUNCH, "--seed", seed, "--level", level, "--seconds", LIMIT_S]

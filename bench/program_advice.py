@@ -4,7 +4,7 @@ A file names the programs, one in each line: name, layout, another layout, folde
 therein stands for the MPI, as each has a program of its own. Every program is recorded on 4 virtual nodes;
 then it runs plain and with each change that is a layout, a setting or another MPI, by turns and recorded. The
 measured speed-up is the median of the ratios of the runs, from MPI_Init to the end. Changes that were advised
-and are slower are named, and others that are faster than projected. About 10 minutes for an MPI and six
+and are slower are named, and others that are faster than predicted. About 10 minutes for an MPI and six
 programs.
 """
 
@@ -22,30 +22,17 @@ from typing import Any
 import numpy as np
 
 from bench.commands import EARLYBIRD, chosen_flavours, earlybird, say, virtual_cluster
-from bench.projected_changes import (
-    Check,
-    announce,
-    fitted_profile,
-    measured_speed_up,
-    report,
-    settings_of,
-)
+from bench.program_checks import Check, announce, fitted_profile, measured_speed_up, report, settings_of
+from earlybird.data.advice import Advice, advice_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_json
 from earlybird.data.layout import parse_layout
-from earlybird.data.projection import (
-    COLLECTIVE,
-    LAYOUT,
-    OTHER_MPI,
-    ProjectedChange,
-    ProjectedPhase,
-    Projection,
-    projection_from_json,
-)
 from earlybird.data.recording import load_recording
 from earlybird.data.schema import Estimate
+from earlybird.data.simulated_program import simulated_program_from_json
 from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.record.advice import AS_RECORDED
+from earlybird.record.program_changes import COLLECTIVE, LAYOUT, OTHER_MPI
 
 NODES, RATE = 4, "1gbit"
 SIZES = "8,1KiB,16KiB,256KiB"
@@ -71,14 +58,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a whole run, how to launch it, and the projected speed-up of the run.
-
-    `names`: as projection and advice call it; a setting may have a name for each phase.
-    """
+    """A change of a whole run, as the advice calls it, how to launch it, and the predicted speed-up."""
 
     kind: str
     text: str
-    names: frozenset[str]
+    name: str
     speed_up: Estimate
     layout: str
     mpi: str
@@ -113,7 +97,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     finally:
         # Also what was measured before Ctrl-C.
         if found:
-            report(found, "the run")
+            report(found)
             print("\n".join(["", *contradicted] if contradicted else ["no check contradicts the advice"]))
         if options.json is not None and found:
             checks = [one.to_json() for one in found]
@@ -179,46 +163,25 @@ def _ranks_per_node(layout: str) -> int:
 
 
 def _plain(program: Program, mpi: str) -> Change:
-    return Change("", AS_RECORDED, frozenset(), Estimate.exact(1.0), program.layout, mpi, {})
+    return Change("", AS_RECORDED, "", Estimate.exact(1.0), program.layout, mpi, {})
 
 
-def changes_of(
-    projection: Projection, program: Program, mpi: str, other_mpis: Mapping[str, str]
-) -> list[Change]:
-    """The changes that can be run without changing the program. `other_mpis`: names by what the change says.
-
-    A setting changes all phases with that collective; like those of a layout, what it saves is summed.
-    """
+def changes_of(advice: Advice, program: Program, mpi: str, other_mpis: Mapping[str, str]) -> list[Change]:
+    """The changes that can be run alone without changing the program. `other_mpis`: names by what the advice
+    says."""
     here = _plain(program, mpi)
     found = []
-    for one in projection.run_changes():
-        name = one.change
-        if one.run_speed_up is None:
-            say(f"{mpi}, {program.name}, {name}: {one.reason}")
+    for one in advice.ranked:
+        kind, name = one.extra.get("kind"), one.method
+        if one.speed_up is None:
             continue
-        of_run = replace(here, names=frozenset([name]), speed_up=one.run_speed_up)
-        if one.kind == LAYOUT:
-            layout = name.replace(" by ", ":")
-            found.append(replace(of_run, kind=LAYOUT, text=name, layout=layout))
-        elif one.kind == OTHER_MPI:
-            other = other_mpis[name]
-            found.append(replace(of_run, kind=OTHER_MPI, text=other, mpi=other))
-    by_settings: dict[tuple[tuple[str, str], ...], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
-    for phase in projection.phases:
-        for change in phase.changes:
-            if change.kind == COLLECTIVE and (settings := settings_of(change)):
-                by_settings.setdefault(tuple(sorted(settings.items())), []).append((phase, change))
-    for settings, pairs in by_settings.items():
-        pairs.sort(key=lambda pair: -pair[0].time_s)
-        if (speed_up := projection.together(pairs).run_speed_up) is None:
-            continue
-        found.append(
-            replace(
-                here, kind=COLLECTIVE, text=pairs[0][1].change,
-                names=frozenset(change.change for _, change in pairs),
-                speed_up=speed_up, settings=dict(settings),
-            )
-        )  # fmt: skip
+        of_run = replace(here, kind=str(kind), text=name, name=name, speed_up=one.speed_up)
+        if kind == LAYOUT:
+            found.append(replace(of_run, layout=name.replace(" by ", ":")))
+        elif kind == OTHER_MPI:
+            found.append(replace(of_run, text=other_mpis[name], mpi=other_mpis[name]))
+        elif kind == COLLECTIVE and (settings := settings_of(one.action)):
+            found.append(replace(of_run, settings=settings))
     return found
 
 
@@ -228,7 +191,7 @@ def contradiction(check: Check, is_advised: bool) -> str | None:
     interval = interval_text(check.measured, ratio_text)
     if is_advised and check.measured.high < 1:
         return f"advised, but slower: {how} ({interval})"
-    if not is_advised and check.measured.low > CLEARLY and check.projected.high < check.measured.low:
+    if not is_advised and check.measured.low > CLEARLY and check.predicted.high < check.measured.low:
         return f"not advised, but faster than its interval: {how} ({interval})"
     return None
 
@@ -258,21 +221,24 @@ class _Bench:
         for other in others:
             options += ["--to-profile", other]
         try:
-            projection = projection_from_json(earlybird("project", recording, *options))
-            advice = earlybird("advise", "program", recording, *options)
+            advice = advice_from_json(earlybird("advise", "program", recording, *options))
+            simulated = simulated_program_from_json(
+                earlybird("predict", "program", recording, "--profile", profile)
+            )
         except SystemExit as refused:
             say(f"{mpi}, {program.name}: {refused}")
             return
-        advised = advice["ranked"][0]["method"]
+        advised = advice.ranked[0].method
         say(f"{mpi}, {program.name}: advised is {others.get(advised, advised)}")
-        for change in changes_of(projection, program, mpi, others):
+        for change in changes_of(advice, program, mpi, others):
             try:
                 measured = self._speed_up(program, plain, change)
             except Unusable as error:
                 say(f"{mpi}, {program.name}, {change.text}: {error}")
                 continue
-            check = Check(change.kind, mpi, f"{program.name}, {change.text}", change.speed_up, measured)
-            yield check, contradiction(check, advised in change.names)
+            case = f"{program.name}, {change.text}"
+            check = Check(change.kind, mpi, case, change.speed_up, measured, simulated.error, program.layout)
+            yield check, contradiction(check, advised == change.name)
 
     def _speed_up(self, program: Program, plain: Change, changed: Change) -> Estimate:
         def seconds(how: Change) -> float:
@@ -288,7 +254,8 @@ class _Bench:
         where += ["--map-by", map_by] if map_by else []
         command = [word.replace("{mpi}", how.mpi) for word in program.command]
         launch = [
-            "timeout", "--kill-after=10", LIMIT_S, EARLYBIRD, "record", "-o", folder, "--mpi", how.mpi, "--",
+            "timeout", "--kill-after=10", LIMIT_S, EARLYBIRD, "record", "--events", "all", "-o", folder,
+            "--mpi", how.mpi, "--",
             EARLYBIRD, "cluster", "mpiexec", *where, "--", *command,
         ]  # fmt: skip
         cwd = Path(program.folder.replace("{mpi}", how.mpi))

@@ -1,11 +1,12 @@
 """What `earlybird record` adds to the calls of a program.
 
 A program of two ranks times its calls alone and with the recorder preloaded, in turn and in a new order in
-every round; differences and ratios are taken round by round. At most 100 ns for each call, and 2 % of an
-8 KiB ping-pong, are allowed. With --events, the program also runs with a trace, which may take 60 ns for each
-call beyond recording without one. The load of the machine is printed: on one that is not idle the times are
-those of its scheduler. With --beside, the program also runs below another tool, such as "eztrace -t
-openmpi". About a minute for an MPI.
+every round; differences and ratios are taken round by round. At most 100 ns for each call, and 2 % of an 8
+KiB ping-pong, are allowed. With --events, the program also runs with a trace, which may take 60 ns for each
+call beyond recording without one. With --pages, the program also runs with pages alone, as below `exec
+--stuck`: at most 10 ns for each blocking call, and 30 ns for each request, are allowed. The load of the
+machine is printed: on one that is not idle the times are those of its scheduler. With --beside, the program
+also runs below another tool, such as "eztrace -t openmpi". About a minute for an MPI.
 """
 
 import argparse
@@ -32,10 +33,11 @@ from earlybird.toolchain.build import RECORDER, library_path
 
 ROUNDS = 12
 # The ways to run the program.
-_ALONE, _RECORDED, _TRACED, _BESIDE = "alone", "recorded", "traced", "beside"
+_ALONE, _RECORDED, _TRACED, _PAGES, _BESIDE = "alone", "recorded", "traced", "pages", "beside"
 _NUMBER = re.compile(r"[\d.]+(e[-+]\d+)?")
 ALLOWED_S, ALLOWED_RATIO = 100e-9, 1.02
 ALLOWED_TRACED_S = 60e-9  # beyond recording alone
+ALLOWED_BLOCKING_S, ALLOWED_REQUEST_S = 10e-9, 30e-9  # with pages alone
 PING_PONG = "8 KiB ping-pong"
 # How many calls of the MPI each repetition of the program's operations makes.
 CALLS = {
@@ -46,6 +48,12 @@ CALLS = {
     "MPI_Allreduce of one rank": 1,
     PING_PONG: 2,
     "512 MPI_Irecv, 512 MPI_Isend, MPI_Waitall": 1025,
+}
+# How many of them are requests; the others block.
+REQUESTS = {
+    "MPI_Isend, MPI_Irecv, MPI_Waitall": 2,
+    "MPI_Startall, MPI_Waitall": 2,
+    "512 MPI_Irecv, 512 MPI_Isend, MPI_Waitall": 1024,
 }
 PROGRAM = r"""#include <mpi.h>
 #include <stdio.h>
@@ -123,6 +131,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
     parser.add_argument("--events", metavar="N|all", default="0", help="also with --events; default 0")
+    parser.add_argument("--pages", action="store_true", help="also with pages alone, as exec --stuck")
     parser.add_argument(
         "--beside", metavar="COMMAND", type=shlex.split, default=[],
         help="another tool: what precedes the program of each rank",
@@ -135,17 +144,19 @@ def main(arguments: Sequence[str] = ()) -> int:
     is_met = True
     for flavour in flavours:
         with tempfile.TemporaryDirectory() as folder:
-            times_s = _measure(flavour, Path(folder), options.rounds, options.events, options.beside)
+            times_s = _measure(flavour, Path(folder), options.rounds, options)
         is_met = report(flavour.name, times_s[_ALONE], times_s[_RECORDED]) and is_met
         if options.events != "0":
             is_met = report_trace(flavour.name, times_s[_RECORDED], times_s[_TRACED]) and is_met
+        if options.pages:
+            is_met = report_pages(flavour.name, times_s[_ALONE], times_s[_PAGES]) and is_met
         if options.beside:
             print_costs(shlex.join(options.beside), times_s[_ALONE], times_s[_BESIDE])
     return int(not is_met)
 
 
 def _measure(
-    flavour: Flavour, folder: Path, rounds: int, events: str, beside: Sequence[str]
+    flavour: Flavour, folder: Path, rounds: int, options: argparse.Namespace
 ) -> dict[str, np.ndarray]:
     """Seconds per repetition, (rounds, operations), by the way to run the program."""
     source, program = folder / "calls.c", folder / "calls"
@@ -153,13 +164,16 @@ def _measure(
     environment = flavour.environment()
     subprocess.run([flavour.mpicc, "-O2", source, "-o", program], env=environment, check=True)
     recorder = library_path(flavour).with_name(RECORDER)
-    ways = [_ALONE, _RECORDED, *([_TRACED] if events != "0" else []), *([_BESIDE] if beside else [])]
+    events, beside = options.events, options.beside
+    ways = [_ALONE, _RECORDED]
+    more_ways = {_TRACED: events != "0", _PAGES: options.pages, _BESIDE: bool(beside)}
+    ways += [way for way, is_wanted in more_ways.items() if is_wanted]
     times_s: dict[str, list[list[float]]] = {way: [] for way in ways}
     order = random.Random(0)
     for k in range(rounds):
         for way in order.sample(ways, len(ways)):
             more: dict[str, str] = {}
-            if way in (_RECORDED, _TRACED):
+            if way in (_RECORDED, _TRACED, _PAGES):
                 recording = folder / f"rec-{way}-{k}"
                 with recording_into(recording, {}):
                     pass
@@ -168,6 +182,7 @@ def _measure(
                     "EARLYBIRD_RECORD": str(recording),
                     "EARLYBIRD_RECORD_EVENTS": events if way == _TRACED else "0",
                     "EARLYBIRD_RECORD_EVENTS_BYTES": str(1 << 30),
+                    "EARLYBIRD_RECORD_PAGES": "only" if way == _PAGES else "",
                 }
             launched = [*beside, program] if way == _BESIDE else [program]
             times_s[way].append(_run(flavour, launched, environment | more, folder))
@@ -209,6 +224,19 @@ def report_trace(mpi: str, recorded: np.ndarray, traced: np.ndarray) -> bool:
     names = list(CALLS)
     is_met = all(more_s[k] <= ALLOWED_TRACED_S for k in range(len(names)) if names[k] != PING_PONG)
     print(f"at most 60 ns for each call more than without --events: {'met' if is_met else 'missed'}")
+    return is_met
+
+
+def report_pages(mpi: str, alone: np.ndarray, pages: np.ndarray) -> bool:
+    """Print what pages add to each operation; whether all are within the limits."""
+    more_s, _ = print_costs(f"{mpi}, with pages alone", alone, pages)
+    is_met = True
+    for name, each_s in zip(CALLS, more_s, strict=True):
+        num, requests = CALLS[name], REQUESTS.get(name, 0)
+        # A start of all is one call; others start one request each.
+        blocking = num if "Startall" in name else num - requests
+        is_met = is_met and each_s * num <= blocking * ALLOWED_BLOCKING_S + requests * ALLOWED_REQUEST_S
+    print(f"at most 10 ns for each blocking call, 30 ns for each request: {'met' if is_met else 'missed'}")
     return is_met
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import gc
 import os
 import signal
 import subprocess
@@ -16,6 +17,9 @@ import pytest
 # Set before numpy is imported, here and in the processes that tests start: next to other tests the spinning
 # threads of OpenBLAS slow the fits of small matrices down threefold.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# No test reads or writes what libearlybird keeps for this user; those of the cache have folders of their own.
+os.environ["EARLYBIRD_CACHE"] = "off"
 
 from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
@@ -34,6 +38,10 @@ EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
 # No test cuts the power, and thousands of files would wait for a disk.
 os.fsync = lambda descriptor: None
+
+# Ten thousand tests are collected, and all of them stay: looking for garbage among them takes a third of that
+# time, and again and again while tests run.
+gc.disable()
 
 # What a shell starts in the background ignores Ctrl-C, and so would what tests start and interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -62,23 +70,50 @@ def pytest_addoption(parser):
         metavar="FILE",
         help="leave out the tests that FILE lists: .pytest_cache/v/earlybird/passed of an earlier session",
     )
+    parser.addoption(
+        "--every-mpi",
+        action="store_true",
+        help="run the tests marked one_mpi with every MPI that is built, not with the first alone",
+    )
 
 
 def pytest_report_header():
-    return f"MPI flavours under test: {', '.join(BUILT) or 'none'}"
+    others = [selection.not_built(name) for name in WHEELS if name not in BUILT]
+    return "; ".join([f"MPI flavours under test: {', '.join(BUILT) or 'none'}", *others])
 
 
 def pytest_collection_modifyitems(config, items):
     passed = selection.read_passed(config.getoption("--already-passed"))
-    items[:], left_out, causes = selection.split(items, BUILT, passed)
+    every_mpi = config.getoption("--every-mpi")
+    items[:], left_out, causes = selection.split(items, BUILT, passed, every_mpi)
     _left_out.update(causes)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
+    gc.enable()
+    gc.freeze()
+
+
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = dict(_left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist loadfile`, units of `selection.unit_of`."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return selection.unit_of(nodeid)
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -141,9 +176,10 @@ def require_mpi(name: str) -> None:
         pytest.skip(selection.not_built(name))
 
 
-@pytest.fixture(params=list(WHEELS))
+@pytest.fixture(params=BUILT or list(WHEELS))
 def mpi(request) -> str:
-    """The name of each MPI flavour in turn; tests of those that are not built are left out."""
+    """The name of each MPI flavour in turn that is built. Those of others are not even collected, which would
+    take seconds of each worker; without any, tests say which are missing."""
     require_mpi(request.param)
     return request.param
 

@@ -8,13 +8,17 @@ from pathlib import Path
 from earlybird.toolchain.build import native_sources
 
 SEGMENT_MAX_BYTES = 1 << 30
-CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, SEARCH_MAX_OBSERVED = 32, 6, 48, 4
+CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, POLICY_MAX_OBSERVED = 32, 6, 48, 10
 CONTROLS = CONTROL_SETUP, CONTROL_ANSWER, CONTROL_FRAME = range(3)
 MAX_PROTOCOLS = 16
 
 
+class Spread(ctypes.Structure):
+    _fields_ = (("num_lanes", c_int64), ("block_bytes", c_int64))
+
+
 class Segments(ctypes.Structure):
-    _fields_ = (("num", c_int), ("first_byte", POINTER(c_int64)))
+    _fields_ = (("num", c_int), ("first_byte", POINTER(c_int64)), ("spread", Spread), ("path", c_int))
 
 
 class Tags(ctypes.Structure):
@@ -59,7 +63,7 @@ class Observation(ctypes.Structure):
 
 
 class Cut(ctypes.Structure):
-    _fields_ = (("num", c_int), ("end_byte", c_int64 * CUT_MAX_SEGMENTS))
+    _fields_ = (("num", c_int), ("path", c_int), ("end_byte", c_int64 * CUT_MAX_SEGMENTS))
 
     def ends(self) -> list[int]:
         return self.end_byte[: self.num]
@@ -72,46 +76,81 @@ class Proposal(ctypes.Structure):
 class PlanInput(ctypes.Structure):
     _fields_ = (
         ("cost", POINTER(Cost)),
+        ("ring_cost", POINTER(Cost)),
+        ("direct_cost", POINTER(Cost)),
         ("num_partitions", c_int),
         ("partition_bytes", c_int64),
         ("ready_s", POINTER(c_double)),
     )
 
 
-class Candidate(ctypes.Structure):
+class PolicyTerms(ctypes.Structure):
     _fields_ = (
-        ("proposal", Proposal),
-        ("num_turns", c_int),
-        ("num_observed", c_int),
-        ("observed", Observation * SEARCH_MAX_OBSERVED),
-    )
-
-
-class Search(ctypes.Structure):
-    _fields_ = (
-        ("num", c_int),
-        ("num_tries", c_int),
-        ("turn", c_int),
-        ("num_left", c_int),
-        ("num_waited", c_int),
+        ("is_inter_node", c_bool),
+        ("is_small", c_bool),
         ("is_strict", c_bool),
         ("trusts_predictions", c_bool),
         ("further_s", c_double),
-        ("candidates", Candidate * PLAN_MAX_CUTS),
-        ("tried", ctypes.c_byte * 8),
+        ("spread_s", c_double),
+        ("sends_early", c_bool),
     )
 
 
-class Confirmation(ctypes.Structure):
-    _fields_ = (("is_needed", c_bool), ("num_in_use", c_int), ("is_doubted", c_bool))
+class Option(ctypes.Structure):
+    _fields_ = (("proposal", Proposal), ("ratio", c_double), ("retry_at", c_uint64))
+
+
+class Times(ctypes.Structure):
+    _fields_ = (("num", c_int), ("taken_s", c_double * POLICY_MAX_OBSERVED))
+
+
+class Policy(ctypes.Structure):
+    _fields_ = (
+        ("terms", PolicyTerms),
+        ("num", c_int),
+        ("in_use", c_int),
+        ("options", Option * (PLAN_MAX_CUTS + 1)),
+        ("won_s", c_double),
+        ("num_starts", c_uint64),
+        ("excess", c_double),
+        ("num_channels", c_int),
+        ("has_found", c_bool),
+        ("is_unseen", c_bool),
+        ("former", c_int),
+        ("is_recalled", c_bool),
+        ("stage", c_int),
+        ("owner", c_void_p),
+        ("owned_since", c_uint64),
+        ("challenger", c_int),
+        ("from_start", c_uint64),
+        ("trial_from", c_uint64),
+        ("end", c_uint64),
+        ("has_looked", c_bool),
+        ("base", Times),
+        ("unhindered_s", c_double),
+        ("observed", Observation * POLICY_MAX_OBSERVED),
+        ("is_known", c_bool * POLICY_MAX_OBSERVED),
+    )
+
+
+class Plan(ctypes.Structure):
+    _fields_ = (
+        ("cut", POINTER(Cut)),
+        ("trial", POINTER(Cut)),
+        ("trial_from", c_uint64),
+        ("trial_end", c_uint64),
+        ("feedback_from", c_uint64),
+        ("feedback_end", c_uint64),
+        ("next_due", c_uint64),
+        ("is_check", c_bool),
+    )
 
 
 MODULES = (
-    "adaptation/schedule",
     "segmentation/segment",
     "segmentation/cost",
     "segmentation/planner",
-    "segmentation/search",
+    "segmentation/policy",
     "tags/tags",
     "tags/ids",
 )
@@ -119,12 +158,14 @@ _TAGS = POINTER(Tags)
 _IDS = POINTER(Ids)
 _SEGMENTS = POINTER(Segments)
 _COST = POINTER(Cost)
+_POLICY = POINTER(Policy)
 _SIGNATURES = {
     "eb_segments_canonical": (c_int, c_int64, c_int, _SEGMENTS),
     "eb_segments_uniform": (c_int, c_int64, c_int64, _SEGMENTS),
     "eb_segments_from_ends": (c_int, c_int, POINTER(c_int64), _SEGMENTS),
     "eb_segments_free": (None, _SEGMENTS),
     "eb_segments_equal": (c_bool, _SEGMENTS, _SEGMENTS),
+    "eb_segments_lane": (c_int, _SEGMENTS, c_int, c_int),
     "eb_segments_find": (c_int, _SEGMENTS, c_int64),
     "eb_segments_cover": (None, _SEGMENTS, c_int64, c_int64, POINTER(c_int), POINTER(c_int)),
     "eb_tags_layout": (Tags, c_int64),
@@ -153,22 +194,24 @@ _SIGNATURES = {
     "eb_planner_price_s": (c_double, POINTER(PlanInput), POINTER(Cut)),
     "eb_planner_is_short": (c_bool, c_int64),
     "eb_planner_can_gain": (c_bool, _COST, c_int64, c_int64),
+    "eb_planner_gains_by_ring": (c_bool, _COST, _COST, c_int64),
     "eb_planner_least_bytes": (c_int64, _COST),
     "eb_planner_first_place": (c_int, c_int64),
     "eb_planner_first_numbers": (None, _COST, POINTER(c_ubyte)),
     "eb_planner_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
-    "eb_planner_select": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
-    "eb_planner_send_early": (c_bool, POINTER(PlanInput), c_int, c_double, POINTER(Proposal)),
-    "eb_search_begin": (None, POINTER(Search), c_int, POINTER(Proposal)),
-    "eb_search_observe": (None, POINTER(Search), c_uint64, POINTER(Observation)),
-    "eb_search_is_comparable": (c_bool, POINTER(Search), c_double),
-    "eb_search_end": (POINTER(Proposal), POINTER(Search), c_bool, POINTER(Confirmation)),
-    "eb_search_next": (POINTER(Cut), POINTER(Search), c_uint64),
-    "eb_search_best": (POINTER(Proposal), POINTER(Search)),
-    "eb_search_predicted": (POINTER(Proposal), POINTER(Search)),
-    "eb_schedule_first": (c_uint64, c_bool),
-    "eb_schedule_next": (c_uint64, c_uint64, c_bool, c_int),
-    "eb_schedule_begins_search": (c_bool, c_uint64),
+    "eb_policy_select": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
+    "eb_policy_send_early": (c_int, POINTER(PlanInput), c_int, c_double, POINTER(Proposal)),
+    "eb_policy_first_message": (c_uint64, c_bool),
+    "eb_policy_next_check": (c_uint64, c_uint64, c_bool),
+    "eb_policy_begin": (
+        None, _POLICY, POINTER(PolicyTerms), c_int, POINTER(Proposal), POINTER(Proposal), c_uint64,
+    ),
+    "eb_policy_recall": (None, _POLICY, POINTER(Proposal), c_double),
+    "eb_policy_observe": (None, _POLICY, c_void_p, c_uint64, POINTER(Observation)),
+    "eb_policy_decide": (
+        None, _POLICY, c_void_p, c_uint64, c_uint64, c_bool, c_double, POINTER(Plan),
+    ),
+    "eb_policy_leave": (None, _POLICY, c_void_p),
 }  # fmt: skip
 
 
@@ -206,10 +249,10 @@ def _bounds(core: ctypes.CDLL, failed: int, segments: Segments) -> list[int]:
     return first_byte
 
 
-def canonical(core: ctypes.CDLL, total_bytes: int, least_num: int = 1) -> list[int]:
+def canonical(core: ctypes.CDLL, total_bytes: int, wanted_num: int = 1) -> list[int]:
     """First bytes of the canonical segments, and the total."""
     segments = Segments()
-    return _bounds(core, core.eb_segments_canonical(total_bytes, least_num, byref(segments)), segments)
+    return _bounds(core, core.eb_segments_canonical(total_bytes, wanted_num, byref(segments)), segments)
 
 
 def uniform(core: ctypes.CDLL, total_bytes: int, step_bytes: int) -> list[int]:
@@ -231,9 +274,16 @@ def cost_of(protocols: list[tuple[int, float, float, float]]) -> Cost:
     return cost
 
 
-def plan_input(cost: Cost, ready_s: list[float], partition_bytes: int) -> PlanInput:
+def plan_input(
+    cost: Cost,
+    ready_s: list[float],
+    partition_bytes: int,
+    ring_cost: Cost | None = None,
+    direct_cost: Cost | None = None,
+) -> PlanInput:
     times = (c_double * len(ready_s))(*ready_s)
-    return PlanInput(ctypes.pointer(cost), len(ready_s), partition_bytes, times)
+    others = [None if known is None else ctypes.pointer(known) for known in (ring_cost, direct_cost)]
+    return PlanInput(ctypes.pointer(cost), *others, len(ready_s), partition_bytes, times)
 
 
 def propose(
@@ -252,7 +302,7 @@ def select(
     made = (Proposal * PLAN_MAX_CUTS)()
     given = plan_input(cost, ready_s, partition_bytes)
     num = core.eb_planner_propose(byref(given), CUT_MAX_SEGMENTS, made)
-    num = core.eb_planner_select(byref(given), num, made)
+    num = core.eb_policy_select(byref(given), num, made)
     return [(one.cut.ends(), one.predicted_s) for one in made[:num]]
 
 
@@ -266,10 +316,10 @@ def send_early(
     further_s: float = 0.0,
 ) -> list[int] | None:
     """The ends of the cut for a receiver that uses partitions early; None where it has one segment."""
-    made = Proposal()
+    made = (Proposal * PLAN_MAX_CUTS)()
     given = plan_input(cost, ready_s, partition_bytes)
-    found = core.eb_planner_send_early(byref(given), max_segments, further_s, byref(made))
-    return made.cut.ends() if found else None
+    num = core.eb_policy_send_early(byref(given), max_segments, further_s, made)
+    return made[0].cut.ends() if num else None
 
 
 def predict_s(core: ctypes.CDLL, cost: Cost, ready_s: list[float], num_bytes: list[int]) -> float:

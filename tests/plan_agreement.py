@@ -1,10 +1,11 @@
 """A model of a sender and a receiver of partitioned transfers whose every interleaving can be explored.
 
-It follows the steps of channel.c and matching.c over any MPI that keeps its matching rule; tags,
-segments and ids come from the C functions. The segments of the plans, and the start of the next plan, are
-arbitrary: see PLANS. A step is one call of the program, or the sending of one
-segment; a probe finds any number of the control messages that were sent, because messages may be in flight
-for any time. Feedback only influences which plan is chosen and is left out of the model.
+It follows the steps of channel.c and matching.c over any MPI that keeps its matching rule; tags, segments and
+ids come from the C functions. What the plans say is arbitrary (segments, a trial of others for some starts,
+the starts with feedback, the start of the next plan): see PLANS. A step is one call of the program, or the
+sending of one segment; a probe finds any number of the control messages that were sent, because messages may
+be in flight for any time. What feedback says only influences which plan is chosen, and is left out of the
+model; in which starts it is expected and sent is not.
 """
 
 from collections import deque
@@ -17,15 +18,38 @@ from tests.core_library import Ids, canonical, from_ends
 
 NUM_CHANNELS = 2
 KIB = 1024
-TOTAL_BYTES = 2 * 64 * KIB  # two canonical segments
+TOTAL_BYTES = 2 * 64 * KIB  # in two canonical segments
 FIRST_DUE, NEVER = 2, -1
-# By channel: the plan of a start, its segments' ends and the start of the plan after it. A plan that is due
-# but not listed keeps the segments, and is the last.
+
+
+class Plan(NamedTuple):
+    """The segments' ends from the next start on, but for those of a trial; the start of the next plan."""
+
+    ends: tuple[int, ...]
+    next_due: int
+    tried: tuple[int, ...] = ()
+    trial: tuple[int, int] = (0, 0)  # from the first of these starts to the one before the second
+    feedback: tuple[int, int] = (0, 0)
+
+    def ends_of(self, plan_start, start):
+        """The ends that begin to apply in a start; none: the segments stay."""
+        if self.tried and start == self.trial[0]:
+            return self.tried
+        return self.ends if start == plan_start + 1 or (self.tried and start == self.trial[1]) else ()
+
+
+WHOLE, TWO, THREE = (TOTAL_BYTES,), (30 * KIB, TOTAL_BYTES), (10 * KIB, 100 * KIB, TOTAL_BYTES)
+# By channel: the plan of a start. A plan that is due but not listed keeps the segments, and is the last.
 PLANS = (
-    {2: ((10 * KIB, 100 * KIB, TOTAL_BYTES), 3), 3: ((TOTAL_BYTES,), 6), 6: ((30 * KIB, TOTAL_BYTES), NEVER)},
-    {2: ((TOTAL_BYTES,), 4), 4: ((30 * KIB, TOTAL_BYTES), 5), 5: ((10 * KIB, TOTAL_BYTES), NEVER)},
+    {
+        2: Plan(THREE, 3, feedback=(2, 3)),
+        3: Plan(WHOLE, 6, TWO, (4, 5), (3, 5)),
+        6: Plan(TWO, NEVER, feedback=(7, 8)),
+    },
+    {2: Plan(WHOLE, 5, THREE, (3, 4), (2, 4)), 5: Plan(TWO, NEVER)},
 )
-PLAN = "plan"
+PLAN, FEEDBACK = "plan", "feedback"
+BACKWARDS = 1 << 16  # added to the tags of messages from the receiver to the sender
 
 
 class Violation(Exception):
@@ -38,11 +62,11 @@ class Channel(NamedTuple):
     base: int = -1
     first_id: int = 0  # 0: canonical
     segments: tuple[int, ...] = ()
-    next_segments: tuple[int, ...] = ()
     history: tuple[tuple[int, ...], ...] = ()  # the segments of every start
     unissued: frozenset[int] = frozenset()
     next_due: int = FIRST_DUE  # the start in which the next plan is sent
-    plan: tuple = ()  # received in this start: the ends, and the start of the next plan
+    plan: Plan | None = None  # the last one, sent or received
+    plan_start: int = 0
     is_copying: bool = False
     is_deferred: bool = False
     is_freed: bool = False
@@ -68,8 +92,8 @@ class Message(NamedTuple):
     is_send: bool
     channel: int
     start: int
-    piece: int | str  # a segment, or PLAN
-    bounds: tuple  # its bytes, or the plan
+    piece: int | str  # a segment, PLAN or FEEDBACK
+    bounds: tuple | None  # its bytes, or the plan
     is_copy: bool = False
 
 
@@ -108,11 +132,12 @@ class Core:
 
     def __post_init__(self):
         self.tags = self.library.eb_tags_layout((1 << 15) - 1)
-        for name in ("canonical", "from_ends", "segment_tag", "plan_tag", "take_id", "release_id"):
+        tags = ("segment_tag", "plan_tag", "feedback_tag")
+        for name in (*tags, "canonical", "from_ends", "take_id", "release_id"):
             setattr(self, name, cache(getattr(self, name)))
 
     def canonical(self):
-        return tuple(canonical(self.library, TOTAL_BYTES))
+        return tuple(canonical(self.library, TOTAL_BYTES, 2))
 
     def from_ends(self, ends):
         return tuple(from_ends(self.library, list(ends)))
@@ -131,6 +156,9 @@ class Core:
 
     def plan_tag(self, base):
         return self.library.eb_tags_segmentation(byref(self.tags), base, 1)
+
+    def feedback_tag(self, base):
+        return BACKWARDS + self.library.eb_tags_feedback(byref(self.tags), base, 1)
 
     def _with_ids(self, ranges, change):
         """Rebuilds the pool that gave out these ranges, changes it, and returns its new ranges."""
@@ -180,7 +208,7 @@ class Model:
             send, receive = (message, other) if message.is_send else (other, message)
             check_pair(send, receive)
             if send.piece == PLAN:
-                receiver = state.receivers[receive.channel]._replace(plan=send.bounds)
+                receiver = state.receivers[receive.channel]._replace(plan=send.bounds, plan_start=send.start)
                 state = state._replace(receivers=put(state.receivers, receive.channel, receiver))
         else:
             rest = (*waiting, message)
@@ -191,7 +219,7 @@ class Model:
     def has_waiting(self, state, channel, is_send):
         """Are messages (that are not copies), or receives, of a channel on the wire?"""
         return any(
-            m.channel == channel and m.is_send == is_send and not m.is_copy
+            m.channel == channel and m.is_send == is_send and not m.is_copy and m.piece != FEEDBACK
             for _, waiting in state.wire
             for m in waiting
         )
@@ -210,10 +238,15 @@ class Model:
             order %= 1 << self.core.tags.order_bits
         return self.core.canonical_base(self.scenario.user_tag, order)
 
+    def adopt(self, side, early_segments=()):
+        ends = side.plan.ends_of(side.plan_start, len(side.history) + 1) if side.plan else ()
+        segments = early_segments or (self.core.from_ends(ends) if ends else side.segments)
+        return side._replace(segments=segments, history=(*side.history, segments))
+
     @staticmethod
-    def adopt(side, early_segments=()):
-        segments = early_segments or side.next_segments or side.segments
-        return side._replace(segments=segments, next_segments=(), plan=(), history=(*side.history, segments))
+    def has_feedback(side):
+        begin, end = side.plan.feedback if side.plan else (0, 0)
+        return begin <= len(side.history) < end
 
     @staticmethod
     def check_history(state, channel):
@@ -222,10 +255,6 @@ class Model:
             num = min(len(sender.history), len(receiver.history))
             if sender.history[:num] != receiver.history[:num]:
                 raise Violation(f"segments differ: {sender.history} and {receiver.history}")
-
-    def next_of(self, side, ends):
-        segments = self.core.from_ends(ends)
-        return () if segments == side.segments else segments
 
     # The sender.
 
@@ -285,16 +314,18 @@ class Model:
             yield from self.sender_start(
                 state._replace(senders=put(state.senders, channel, uncopied)), channel
             )
-        ends = side.segments[1:]
         is_due = start == side.next_due
         if is_due:
-            ends, next_due = PLANS[channel].get(start, (ends, NEVER))
-            side = side._replace(next_segments=self.next_of(side, ends), next_due=next_due)
+            plan = PLANS[channel].get(start, Plan(side.segments[1:], NEVER))
+            side = side._replace(plan=plan, plan_start=start, next_due=plan.next_due)
         side = side._replace(unissued=frozenset(range(len(side.segments) - 1)))
         state = state._replace(senders=put(state.senders, channel, side))
         if is_due:
-            message = Message(True, channel, start, PLAN, (ends, next_due), is_copy=True)
+            message = Message(True, channel, start, PLAN, side.plan, is_copy=True)
             state = self.exchange(state, self.core.plan_tag(side.base), message)
+        if self.has_feedback(side):
+            message = Message(False, channel, start, FEEDBACK, ())
+            state = self.exchange(state, self.core.feedback_tag(side.base), message)
         self.check_history(state, channel)
         yield state
 
@@ -421,9 +452,10 @@ class Model:
         if start == side.next_due:
             message = Message(False, channel, start, PLAN, ())
             state = self.exchange(state, self.core.plan_tag(side.base), message)
-            plan = state.receivers[channel].plan
-            if self.scenario.mutation == "early adoption" and plan:
-                side = self.adopt(before, self.core.from_ends(plan[0]))._replace(plan=plan)
+            side = state.receivers[channel]
+            if self.scenario.mutation == "early adoption" and side.plan_start == start:
+                early = self.adopt(before, self.core.from_ends(side.plan.ends))
+                side = early._replace(plan=side.plan, plan_start=start)
                 state = state._replace(receivers=put(state.receivers, channel, side))
         self.check_history(state, channel)
         if side.base < 0:
@@ -440,10 +472,15 @@ class Model:
             else:
                 yield from self.post_deferred(state, channel, least=1)
         elif not self.has_waiting(state, channel, is_send=False):
-            if len(side.history) == side.next_due:
-                ends, next_due = side.plan
-                side = side._replace(next_segments=self.next_of(side, ends), next_due=next_due)
-            yield after._replace(receivers=put(after.receivers, channel, side))
+            start = len(side.history)
+            if start == side.next_due:
+                side = side._replace(next_due=side.plan.next_due)
+            reached = after._replace(receivers=put(after.receivers, channel, side))
+            is_forgotten = self.scenario.mutation == "forgotten feedback" and start == 4
+            if self.has_feedback(side) and not is_forgotten:
+                message = Message(True, channel, start, FEEDBACK, (), is_copy=True)
+                reached = self.exchange(reached, self.core.feedback_tag(side.base), message)
+            yield reached
 
     def receiver_free(self, state, channel):
         side = state.receivers[channel]._replace(is_freed=True)

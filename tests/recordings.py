@@ -48,12 +48,12 @@ def text(**value) -> bytes:
 
 
 def rank_file(
-    rank: int, size: int, rows: np.ndarray, host: str = "n0", end: str | None = "finalize"
+    rank: int, size: int, rows: np.ndarray, host: str = "n0", end: str | None = "finalize", calls=CALLS
 ) -> bytes:
     """The file of a rank with one communicator, MPI_COMM_WORLD, and these entries."""
     parts = [
         text(kind="header", schema="earlybird.recording/1", rank=rank, size=size, host=host,
-             mpi="An MPI 1.0", thread_level="single", calls=CALLS),
+             mpi="An MPI 1.0", thread_level="single", calls=calls),
         text(kind="communicator", number=1, rank=rank, name="MPI_COMM_WORLD", topology="none",
              members={"first": 0, "stride": 1, "num": size}),
         *(

@@ -1,13 +1,18 @@
 """Which tests are left out of a session, and why: one line per cause instead of one per test."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from earlybird.machine.flavours import WHEELS
+
 CACHE_KEY = "earlybird/passed"
 ALREADY_PASSED = "passed already, says the file of --already-passed"
+ON_ONE_MPI = "run on one MPI, for it does not depend on the MPI (--every-mpi)"
 REASON_LENGTH = 160
+_NATIVE_OF_MPI = re.compile(rf"(tests/native/\w+\.py)::\w+\[(?:.*-)?({'|'.join(WHEELS)})\b")
 
 
 def not_built(mpi: str) -> str:
@@ -15,10 +20,13 @@ def not_built(mpi: str) -> str:
     return f"{mpi} is not built (make setup MPI={mpi})"
 
 
-def split(items: Iterable, built: Container[str], passed: Container[str]) -> tuple[list, list, Counter[str]]:
+def split(
+    items: Iterable, built: Sequence[str], passed: Container[str], every_mpi: bool = False
+) -> tuple[list, list, Counter[str]]:
     """Items to run, items to leave out, and the number of the latter by cause.
 
-    A test that takes the fixture `mpi` needs that MPI; one whose id is in `passed` need not run again.
+    A test that takes the fixture `mpi` needs that MPI; one marked `one_mpi` runs on the first that is built,
+    unless `every_mpi`; one whose id is in `passed` need not run again.
     """
     selected, left_out, causes = [], [], Counter()
     for item in items:
@@ -26,6 +34,8 @@ def split(items: Iterable, built: Container[str], passed: Container[str]) -> tup
         cause = None
         if mpi is not None and mpi not in built:
             cause = not_built(mpi)
+        elif mpi is not None and mpi != built[0] and not every_mpi and item.get_closest_marker("one_mpi"):
+            cause = ON_ONE_MPI
         elif item.nodeid in passed:
             cause = ALREADY_PASSED
         if cause is None:
@@ -45,6 +55,16 @@ def passed_ids(stats: Mapping[str, Sequence]) -> list[str]:
     """Ids of the tests that passed and whose fixtures ended without an error."""
     failed = {report.nodeid for kind in ("failed", "error") for report in stats.get(kind, ())}
     return sorted({report.nodeid for report in stats.get("passed", ())} - failed)
+
+
+def unit_of(test_id: str) -> str:
+    """What one process runs as a whole: a file, and of a file of tests/native what is for one MPI.
+
+    Its tests for one MPI share nothing with those for another, and the longest file would decide when a
+    session with several MPIs ends.
+    """
+    of_mpi = _NATIVE_OF_MPI.match(test_id)
+    return " ".join(of_mpi.groups()) if of_mpi else test_id.partition("::")[0]
 
 
 def skip_causes(stats: Mapping[str, Sequence]) -> Counter[str]:

@@ -21,14 +21,16 @@ add_library(earlybird_recorder SHARED
   recorder/calls/sends.c
   recorder/calls/sessions.c
   recorder/calls/windows.c
+  recorder/recording/agent.c
   recorder/recording/arrivals.c
+  recorder/recording/awaited.c
   recorder/recording/call.c
   recorder/recording/communicators.c
   recorder/recording/epoch.c
   recorder/recording/file.c
   recorder/recording/hidden.c
   recorder/recording/identity.c
-  recorder/recording/open_calls.c
+  recorder/recording/page.c
   recorder/recording/persistent.c
   recorder/recording/places.c
   recorder/recording/python_places.c
@@ -41,6 +43,10 @@ add_library(earlybird_recorder SHARED
   recorder/recording/windows.c
   recorder/recording/write.c
   recorder/threads/regions.c)
+# Calls that take longer than what is recorded of them; more optimisation takes twice as long to compile.
+foreach(calls IN ITEMS collectives creation files neighbours windows)
+  set_property(SOURCE recorder/calls/${calls}.c APPEND PROPERTY COMPILE_OPTIONS -O1)
+endforeach()
 foreach(property IN ITEMS COMPILE_OPTIONS C_EXTENSIONS INCLUDE_DIRECTORIES LINK_LIBRARIES LINK_OPTIONS)
   get_target_property(value earlybird ${property})
   set_target_properties(earlybird_recorder PROPERTIES ${property} "${value}")
@@ -54,3 +60,10 @@ target_compile_definitions(earlybird_recorder PRIVATE _GNU_SOURCE EB_PARTITIONED
   $<$<BOOL:${HAS_BUFFER_FLUSH}>:EB_HAS_BUFFER_FLUSH>
   $<$<BOOL:${HAS_REQUEST_GET_STATUS_ALL}>:EB_HAS_REQUEST_GET_STATUS_ALL>)
 install(TARGETS earlybird_recorder LIBRARY DESTINATION lib)
+# What the first rank of a node starts.
+add_executable(page_agent recorder/agent/page_agent.c)
+set_target_properties(page_agent PROPERTIES C_EXTENSIONS ON)
+target_compile_options(page_agent PRIVATE -Wall -Wextra)
+target_compile_definitions(page_agent PRIVATE _GNU_SOURCE)
+target_include_directories(page_agent PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+install(TARGETS page_agent RUNTIME DESTINATION libexec/earlybird)

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const names[] = {EARLYBIRD_ENV_SEGMENTS, EARLYBIRD_ENV_AGGR_SIZE, EARLYBIRD_ENV_PROGRESS_THREAD,
                                     EARLYBIRD_ENV_STATS,    EARLYBIRD_ENV_TAG_BITS,  EARLYBIRD_ENV_LANES,
-                                    EARLYBIRD_ENV_COSTS,    EARLYBIRD_ENV_TRACE};
+                                    EARLYBIRD_ENV_COSTS,    EARLYBIRD_ENV_TRACE,     EARLYBIRD_ENV_CACHE};
 enum { NUM_NAMES = sizeof names / sizeof *names };
 
 /* Stands in for the MPI: the value of every key is that of an environment variable, cut to the given length. */
@@ -36,6 +36,7 @@ static void set_environment(char *text) {
 
 static void check(const eb_config *config) {
   if (config->num_lanes < 1 || config->num_lanes > EB_MAX_LANES || config->tag_bits < 0 || config->tag_bits > 31) abort();
+  if (memchr(config->cache, '\0', sizeof config->cache) == NULL) abort();
   if (memchr(config->trace, '\0', sizeof config->trace) == NULL) abort();
   const MPI_Info some = (MPI_Info)(intptr_t)1;
   const eb_mode modes[] = {config->mode, eb_config_mode(config, some)};

@@ -16,9 +16,18 @@
 extern "C" {
 #endif
 
-/* Info keys of MPI_Psend_init, used from the third start of the request; the receiver needs none. */
+/* Info keys of MPI_Psend_init, used from the third start of the request at the latest, of transfers that are too small to gain
+ * from several segments from the 17th; the receiver needs none. */
 #define EARLYBIRD_INFO_SEGMENTS "earlybird_segments"   /* "auto", "partition", or a number of segments */
 #define EARLYBIRD_INFO_AGGR_SIZE "earlybird_aggr_size" /* whole partitions per segment up to so many bytes */
+
+/* With EARLYBIRD_LANES. A thread makes so many neighbouring partitions ready, from partition 0 on: they share a lane, and the
+ * next ones use the next lane. */
+#define EARLYBIRD_INFO_PARTITIONS_PER_THREAD "earlybird_partitions_per_thread"
+#define EARLYBIRD_INFO_LANES "earlybird_lanes" /* the number of lanes that the request uses, at most those of EARLYBIRD_LANES */
+
+/* After so many starts of a request, nearly all that the library finds for it is found: measurements count from then on. */
+#define EARLYBIRD_STARTS_UNTIL_SETTLED 110
 
 /* Environment variables. All ranks use the values of rank 0 at MPI_Init, except EARLYBIRD_PROGRESS_THREAD and
  * EARLYBIRD_OFF, which must be set on each rank before MPI_Init. */
@@ -26,7 +35,11 @@ extern "C" {
 #define EARLYBIRD_ENV_SEGMENTS "EARLYBIRD_SEGMENTS"
 #define EARLYBIRD_ENV_AGGR_SIZE "EARLYBIRD_AGGR_SIZE"
 #define EARLYBIRD_ENV_COSTS "EARLYBIRD_COSTS"
+#define EARLYBIRD_ENV_CACHE "EARLYBIRD_CACHE" /* the folder of what runs keep for later ones, or "off" */
 #define EARLYBIRD_ENV_LANES "EARLYBIRD_LANES"
+#define EARLYBIRD_ENV_NODE_PATH "EARLYBIRD_NODE_PATH" /* "auto", "off", "ring" or "direct": how data travels within a node */
+#define EARLYBIRD_ENV_NODE_BYTES "EARLYBIRD_NODE_BYTES" /* the most memory that all ranks of a node share, */
+#define EARLYBIRD_ENV_PAIR_BYTES "EARLYBIRD_PAIR_BYTES" /* and that a rank uses of it for one other rank */
 #define EARLYBIRD_ENV_PROGRESS_THREAD "EARLYBIRD_PROGRESS_THREAD"
 #define EARLYBIRD_ENV_TRACE "EARLYBIRD_TRACE"
 #define EARLYBIRD_ENV_STATS "EARLYBIRD_STATS"

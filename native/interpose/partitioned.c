@@ -203,12 +203,21 @@ EB_APART static int pready_of_others(int partition, MPI_Request request) {
   return theirs && request != MPI_REQUEST_NULL ? theirs(partition, request) : refuse_foreign();
 }
 
-EB_EXPORT int MPI_Pready(int partition, MPI_Request request) {
+/* The first call of a thread for a channel, and calls with which more is to be done, or wrong. */
+EB_APART static int pready(int partition, MPI_Request request) {
   eb_channel *channel = eb_ours(request);
   if (!EB_LIKELY(channel != NULL)) return pready_of_others(partition, request);
   if (!EB_LIKELY(can_be_ready(channel) && is_in_range(channel, partition))) return refuse_pready(channel, out_of_range);
+  eb_requests_remember(&channel->entry);
   const int rc = eb_channel_pready(channel, partition);
   return EB_LIKELY(rc == MPI_SUCCESS) ? rc : fail_pready(channel, rc);
+}
+
+EB_EXPORT int MPI_Pready(int partition, MPI_Request request) {
+  eb_channel *const channel = eb_channel_recent(request);
+  if (!EB_LIKELY(channel && eb_channel_only_marks(channel, partition))) return pready(partition, request);
+  const eb_partition_state *const state = eb_channel_mark(channel, partition);
+  return EB_LIKELY(state != NULL) ? eb_channel_count_marked(channel, state) : fail_pready(channel, MPI_ERR_ARG);
 }
 
 EB_EXPORT int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {

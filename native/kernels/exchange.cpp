@@ -5,10 +5,14 @@
 //
 // A point with `stages`, such as 12+5+12, has several exchanges, each of as many rows of the pattern. A rank begins the next
 // one when its messages of the one before are complete, as if it forwarded what it received.
+//
+// A point with `packing` has messages of doubles in a layout, which each rank packs and unpacks in the timed region as
+// `packing_by` says.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -18,7 +22,9 @@
 #include "harness/messages/buffer.hpp"
 #include "harness/messages/data_check.hpp"
 #include "harness/request/pattern.hpp"
+#include "harness/text/names.hpp"
 #include "harness/text/refuse.hpp"
+#include "kernels/packed/packed_data.hpp"
 
 using namespace earlybird;
 
@@ -113,7 +119,34 @@ std::vector<Neighbours> find_neighbours(const Task &task) {
   return stages;
 }
 
-// The messages of one thread.
+// How messages get their data from memory and back: from a contiguous buffer (none), or from doubles of a layout, which are
+// packed and unpacked in the timed region: by the program with MPI_Pack or a loop, or by the MPI, which sends a datatype.
+enum class Packer { none, mpi, loop, datatype };
+
+struct Packing {
+  Packer packer = Packer::none;
+  DataLayout layout = DataLayout::contiguous;
+};
+
+Packing packing_of(const Point &point) {
+  if (!point.has("packing")) return {};
+  static const std::map<std::string, Packer> known = {{"mpi", Packer::mpi}, {"loop", Packer::loop}, {"datatype", Packer::datatype}};
+  const auto found = known.find(point.text("packing_by"));
+  if (found == known.end()) refuse("the request gives packing_by=" + point.text("packing_by") + "; give one of " + names_of(known));
+  return {found->second, data_layout_of(point)};
+}
+
+// The doubles of each message of one direction; none for messages without data. A message carries whole doubles.
+std::vector<std::unique_ptr<PackedData>> doubles_of(MPI_Comm comm, const Packing &packing, const std::vector<Message> &messages) {
+  std::vector<std::unique_ptr<PackedData>> all;
+  for (const Message &message : messages) {
+    const auto count = static_cast<int>((message.size_bytes + sizeof(double) - 1) / sizeof(double));
+    all.push_back(count > 0 ? std::make_unique<PackedData>(comm, packing.layout, count) : nullptr);
+  }
+  return all;
+}
+
+// The messages of one thread, contiguous in the buffers of the rank.
 class Share {
  public:
   Share(const Team &team, std::vector<Message> sends, std::vector<Message> receives, std::byte *out, std::byte *in)
@@ -157,59 +190,163 @@ class Share {
   std::vector<MPI_Request> send_requests_, receive_requests_;
 };
 
-class Exchange {
+// The messages of one thread that are packed.
+class PackedShare {
  public:
-  Exchange(const Team &team, Crew &crew, const Neighbours &neighbours)
-      : crew_(crew), out_(neighbours.sends.total_bytes()), in_(neighbours.receives.total_bytes()) {
-    for (std::size_t thread = 0; thread < static_cast<std::size_t>(crew.size()); ++thread)
-      shares_.emplace_back(team, neighbours.sends.of_thread(thread), neighbours.receives.of_thread(thread), out_.data(),
-                           in_.data());
+  PackedShare(const Team &team, const Packing &packing, std::vector<Message> sends, std::vector<Message> receives)
+      : comm_(team.comm()),
+        rank_(team.rank()),
+        packer_(packing.packer),
+        sends_(std::move(sends)),
+        receives_(std::move(receives)),
+        sent_(doubles_of(comm_, packing, sends_)),
+        received_(doubles_of(comm_, packing, receives_)),
+        out_(buffers_of(sent_)),
+        in_(buffers_of(received_)),
+        send_requests_(sends_.size()),
+        receive_requests_(receives_.size()) {}
+
+  void write(int iteration) {
+    for (std::size_t k = 0; k < sends_.size(); ++k) {
+      if (sent_[k]) sent_[k]->write(content_key(rank_, sends_[k].number, iteration));
+    }
   }
 
-  // Each thread writes the data it will send, as an application thread would, and then stands by.
-  void write_messages(int iteration) {
-    crew_.run([&](int thread) { share(thread).write(iteration); }, Crew::Then::stand_by);
-  }
-
+  // As the share of contiguous messages; each message is packed before it is sent, and unpacked after all have arrived.
   void run() {
-    // Called directly: the crew's call to one thread takes 30 ns, which is 3 % of an exchange of one message.
-    if (shares_.size() == 1) shares_.front().run();
-    else crew_.run([&](int thread) { share(thread).run(); });
+    for (std::size_t k = 0; k < sends_.size(); ++k) {
+      if (sent_[k] && packer_ == Packer::mpi) sent_[k]->pack(out_[k].data());
+      if (sent_[k] && packer_ == Packer::loop) sent_[k]->pack_by_loop(out_[k].data());
+      const Data data = data_of(sent_[k].get(), out_[k]);
+      MPI_Isend(data.address, data.count, data.type, sends_[k].peer, sends_[k].tag, comm_, &send_requests_[k]);
+    }
+    for (std::size_t k = 0; k < receives_.size(); ++k) {
+      const Data data = data_of(received_[k].get(), in_[k]);
+      MPI_Irecv(data.address, data.count, data.type, receives_[k].peer, receives_[k].tag, comm_, &receive_requests_[k]);
+    }
+    for (MPI_Request &request : send_requests_) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (MPI_Request &request : receive_requests_) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (std::size_t k = 0; k < receives_.size(); ++k) {
+      if (received_[k] && packer_ == Packer::mpi) received_[k]->unpack(in_[k].data());
+      if (received_[k] && packer_ == Packer::loop) received_[k]->unpack_by_loop(in_[k].data());
+    }
   }
 
   bool received(int iteration) const {
-    for (const Share &share : shares_) {
-      if (!share.received(iteration)) return false;
+    for (std::size_t k = 0; k < receives_.size(); ++k) {
+      if (received_[k] && !received_[k]->holds(content_key(receives_[k].peer, receives_[k].number, iteration))) return false;
     }
     return true;
   }
 
  private:
-  Share &share(int thread) { return shares_[static_cast<std::size_t>(thread)]; }
+  // The arguments of a send or of a receive.
+  struct Data {
+    void *address;
+    int count;
+    MPI_Datatype type;
+  };
+
+  Data data_of(PackedData *doubles, Buffer &packed) const {
+    if (doubles == nullptr) return {packed.data(), 0, MPI_DOUBLE};
+    if (packer_ == Packer::datatype) return {doubles->data(), 1, doubles->type()};
+    if (packer_ == Packer::loop) return {packed.data(), doubles->count(), MPI_DOUBLE};
+    return {packed.data(), doubles->packed_bytes(), MPI_PACKED};
+  }
+
+  std::vector<Buffer> buffers_of(const std::vector<std::unique_ptr<PackedData>> &all) const {
+    std::vector<Buffer> buffers;
+    for (const auto &doubles : all)
+      buffers.emplace_back(doubles && packer_ != Packer::datatype ? static_cast<std::size_t>(doubles->packed_bytes()) : 0);
+    return buffers;
+  }
+
+  MPI_Comm comm_;
+  int rank_;
+  Packer packer_;
+  std::vector<Message> sends_, receives_;
+  std::vector<std::unique_ptr<PackedData>> sent_, received_;
+  std::vector<Buffer> out_, in_;
+  std::vector<MPI_Request> send_requests_, receive_requests_;
+};
+
+template <class Part>
+class Exchange {
+ public:
+  template <class MakePart>
+  Exchange(Crew &crew, const MakePart &make_part) : crew_(crew) {
+    for (std::size_t thread = 0; thread < static_cast<std::size_t>(crew.size()); ++thread) parts_.push_back(make_part(thread));
+  }
+
+  // Each thread writes the data it will send, as an application thread would, and then stands by.
+  void write_messages(int iteration) {
+    crew_.run([&](int thread) { part(thread).write(iteration); }, Crew::Then::stand_by);
+  }
+
+  void run() {
+    // Called directly: the crew's call to one thread takes 30 ns, which is 3 % of an exchange of one message.
+    if (parts_.size() == 1) parts_.front().run();
+    else crew_.run([&](int thread) { part(thread).run(); });
+  }
+
+  bool received(int iteration) const {
+    for (const Part &part : parts_) {
+      if (!part.received(iteration)) return false;
+    }
+    return true;
+  }
+
+ private:
+  Part &part(int thread) { return parts_[static_cast<std::size_t>(thread)]; }
 
   Crew &crew_;
-  Buffer out_, in_;
-  std::vector<Share> shares_;
+  std::vector<Part> parts_;
 };
 
 void accept_any_team(const Team &) {}
 
-void measure(const Task &task) {
-  std::vector<Exchange> stages;
-  for (const Neighbours &neighbours : find_neighbours(task)) stages.emplace_back(task.team, task.crew, neighbours);
+// Measures exchanges, one after the other.
+template <class Part>
+void measure_stages(const Task &task, std::vector<Exchange<Part>> &stages) {
   Operation operation;
   operation.prepare = [&](int iteration) {
-    for (Exchange &stage : stages) stage.write_messages(iteration);
+    for (Exchange<Part> &stage : stages) stage.write_messages(iteration);
   };
   operation.run = [&] {
-    for (Exchange &stage : stages) stage.run();
+    for (Exchange<Part> &stage : stages) stage.run();
   };
   operation.keep_rank_times = true;
   operation.reduction = Reduction::slowest_from_first;
   const Series series = task.sampler.take(operation);
   const int last = task.sampler.last_iteration();
-  const bool validated = std::all_of(stages.begin(), stages.end(), [&](const Exchange &stage) { return stage.received(last); });
+  const bool validated = std::all_of(stages.begin(), stages.end(),
+                                     [&](const Exchange<Part> &stage) { return stage.received(last); });
   task.sampler.write("exchange", "exchange", task.point, series, operation, validated);
+}
+
+void measure(const Task &task) {
+  const Packing packing = packing_of(task.point);
+  const std::vector<Neighbours> neighbours = find_neighbours(task);
+  if (packing.packer != Packer::none) {
+    std::vector<Exchange<PackedShare>> stages;
+    for (const Neighbours &each : neighbours) {
+      stages.emplace_back(task.crew, [&](std::size_t thread) {
+        return PackedShare(task.team, packing, each.sends.of_thread(thread), each.receives.of_thread(thread));
+      });
+    }
+    measure_stages(task, stages);
+    return;
+  }
+  std::vector<Buffer> buffers;  // of all sends and of all receives of each stage
+  std::vector<Exchange<Share>> stages;
+  for (const Neighbours &each : neighbours) {
+    std::byte *const out = buffers.emplace_back(each.sends.total_bytes()).data();
+    std::byte *const in = buffers.emplace_back(each.receives.total_bytes()).data();
+    stages.emplace_back(task.crew, [&](std::size_t thread) {
+      return Share(task.team, each.sends.of_thread(thread), each.receives.of_thread(thread), out, in);
+    });
+  }
+  measure_stages(task, stages);
 }
 
 }  // namespace

@@ -1,12 +1,8 @@
 // Packing: what it costs to gather irregular data into a contiguous buffer before it is sent, and to scatter it after it was
-// received, by MPI_Pack and MPI_Unpack with a derived datatype and by a loop. The data are doubles: contiguous, one in each
-// cache line (strided), or at irregular distances of one cache line on average (indexed). The caches are hot, or emptied
-// before every timed region.
-#include <algorithm>
-#include <cstring>
+// received, by MPI_Pack and MPI_Unpack with a derived datatype and by a loop. The caches are hot, or emptied before every
+// timed region.
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,128 +12,45 @@
 #include "harness/messages/data_check.hpp"
 #include "harness/text/names.hpp"
 #include "harness/text/refuse.hpp"
+#include "kernels/packed/packed_data.hpp"
 
 using namespace earlybird;
 
 namespace {
 
-constexpr int distance = 8;  // doubles from one to the next on average: those of a cache line
-
-enum class Layout { contiguous, strided, indexed };
-
-Layout layout_of(const Point &point) {
-  static const std::map<std::string, Layout> known = {
-      {"contiguous", Layout::contiguous}, {"strided", Layout::strided}, {"indexed", Layout::indexed}};
-  const auto found = known.find(point.text("packing"));
-  if (found == known.end()) refuse("the request gives packing=" + point.text("packing") + "; give one of " + names_of(known));
-  return found->second;
-}
-
-// The index of each double: ascending, and within its own `distance` doubles if they are irregular.
-std::vector<int> indices_of(Layout layout, int count) {
-  std::vector<int> indices;
-  for (int k = 0; k < count; ++k) {
-    const auto shift = static_cast<int>(content_word(1, static_cast<std::size_t>(k)) >> 61);  // 0 to 7
-    indices.push_back(layout == Layout::contiguous ? k : k * distance + (layout == Layout::indexed ? shift : 0));
-  }
-  return indices;
-}
-
 class Data {
  public:
-  Data(Team &team, Layout layout, int count)
-      : team_(team),
-        layout_(layout),
-        count_(count),
-        indices_(indices_of(layout, count)),
-        values_(sizeof(double) * static_cast<std::size_t>(count) * (layout == Layout::contiguous ? 1 : distance)),
-        type_(make_type()),
-        packed_bytes_(pack_size()),
-        packed_(static_cast<std::size_t>(packed_bytes_)) {}
-  ~Data() { MPI_Type_free(&type_); }
-  Data(const Data &) = delete;
-  Data &operator=(const Data &) = delete;
+  Data(const Team &team, DataLayout layout, int count)
+      : team_(team), doubles_(team.comm(), layout, count), packed_(static_cast<std::size_t>(doubles_.packed_bytes())) {}
 
-  void pack() {
-    int position = 0;
-    MPI_Pack(values_.data(), 1, type_, packed_.data(), packed_bytes_, &position, team_.comm());
-  }
-  void unpack() {
-    int position = 0;
-    MPI_Unpack(packed_.data(), packed_bytes_, &position, values_.data(), 1, type_, team_.comm());
-  }
-  void pack_by_loop() {
-    const double *const from = values();
-    double *const to = packed();
-    switch (layout_) {
-      case Layout::contiguous: std::memcpy(to, from, sizeof(double) * static_cast<std::size_t>(count_)); break;
-      case Layout::strided:
-        for (int k = 0; k < count_; ++k) to[k] = from[k * distance];
-        break;
-      case Layout::indexed:
-        for (int k = 0; k < count_; ++k) to[k] = from[indices_[static_cast<std::size_t>(k)]];
-        break;
-    }
-  }
-  void unpack_by_loop() {
-    const double *const from = packed();
-    double *const to = values();
-    switch (layout_) {
-      case Layout::contiguous: std::memcpy(to, from, sizeof(double) * static_cast<std::size_t>(count_)); break;
-      case Layout::strided:
-        for (int k = 0; k < count_; ++k) to[k * distance] = from[k];
-        break;
-      case Layout::indexed:
-        for (int k = 0; k < count_; ++k) to[indices_[static_cast<std::size_t>(k)]] = from[k];
-        break;
-    }
-  }
+  void pack() { doubles_.pack(packed_.data()); }
+  void unpack() { doubles_.unpack(packed_.data()); }
+  void pack_by_loop() { doubles_.pack_by_loop(packed_.data()); }
+  void unpack_by_loop() { doubles_.unpack_by_loop(packed_.data()); }
 
   // New contents of what is read, none of what is written.
   void write(bool packs, int iteration) {
     const std::uint64_t key = content_key(team_.rank(), 0, iteration);
-    for (int k = 0; k < count_; ++k) {
-      value(k) = packs ? static_cast<double>(content_word(key, static_cast<std::size_t>(k)) >> 12) : 0;
-      packed()[k] = packs ? 0 : static_cast<double>(content_word(key, static_cast<std::size_t>(k)) >> 12);
+    for (int k = 0; k < doubles_.count(); ++k) {
+      doubles_.value(k) = packs ? content_double(key, k) : 0;
+      packed()[k] = packs ? 0 : content_double(key, k);
     }
   }
 
   // Whether every double has moved.
   bool is_moved(int iteration) {
     const std::uint64_t key = content_key(team_.rank(), 0, iteration);
-    for (int k = 0; k < count_; ++k) {
-      const auto expected = static_cast<double>(content_word(key, static_cast<std::size_t>(k)) >> 12);
-      if (value(k) != expected || packed()[k] != expected) return false;
+    for (int k = 0; k < doubles_.count(); ++k) {
+      if (packed()[k] != content_double(key, k)) return false;
     }
-    return true;
+    return doubles_.holds(key);
   }
 
  private:
-  double *values() { return reinterpret_cast<double *>(values_.data()); }
   double *packed() { return reinterpret_cast<double *>(packed_.data()); }
-  double &value(int k) { return values()[indices_[static_cast<std::size_t>(k)]]; }
 
-  MPI_Datatype make_type() const {
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    if (layout_ == Layout::contiguous) MPI_Type_contiguous(count_, MPI_DOUBLE, &type);
-    if (layout_ == Layout::strided) MPI_Type_vector(count_, 1, distance, MPI_DOUBLE, &type);
-    if (layout_ == Layout::indexed) MPI_Type_create_indexed_block(count_, 1, indices_.data(), MPI_DOUBLE, &type);
-    MPI_Type_commit(&type);
-    return type;
-  }
-  int pack_size() const {
-    int size_bytes = 0;
-    MPI_Pack_size(1, type_, team_.comm(), &size_bytes);
-    return size_bytes;
-  }
-
-  Team &team_;
-  const Layout layout_;
-  const int count_;
-  const std::vector<int> indices_;
-  Buffer values_;
-  MPI_Datatype type_;
-  const int packed_bytes_;
+  const Team &team_;
+  PackedData doubles_;
   Buffer packed_;
 };
 
@@ -158,11 +71,11 @@ Method method_of(const std::string &name) {
   return found->second;
 }
 
-// Empties the caches of this rank's CPUs, if the point requests cold ones.
-std::unique_ptr<CacheFlusher> flusher_of(const Task &task) {
+// What empties the caches of this rank's CPUs, if the point requests cold ones.
+CacheFlusher *flusher_of(const Task &task) {
   const std::string cache = task.point.text("cache");
   if (cache != "hot" && cache != "cold") refuse("the request gives cache=" + cache + "; give hot or cold");
-  return cache == "hot" ? nullptr : std::make_unique<CacheFlusher>(task.crew.cpus().front());
+  return cache == "hot" ? nullptr : &CacheFlusher::of(task.crew.cpus().front());
 }
 
 void measure(const Task &task) {
@@ -170,8 +83,8 @@ void measure(const Task &task) {
   if (size_bytes < element_bytes || size_bytes % element_bytes != 0 || size_bytes > (1 << 28))
     refuse("the request gives size_bytes=" + task.point.text("size_bytes") + "; give a multiple of 8, at most 268435456");
   if (task.request.methods.empty()) refuse("packing needs methods, such as pack, unpack");
-  Data data(task.team, layout_of(task.point), static_cast<int>(size_bytes / element_bytes));
-  const std::unique_ptr<CacheFlusher> flusher = flusher_of(task);
+  Data data(task.team, data_layout_of(task.point), static_cast<int>(size_bytes / element_bytes));
+  CacheFlusher *const flusher = flusher_of(task);
 
   std::vector<Operation> operations;
   for (const std::string &name : task.request.methods) {
@@ -181,9 +94,10 @@ void measure(const Task &task) {
     const auto run = [&data, method](int batch) {
       for (int k = 0; k < batch; ++k) (data.*method.step)();
     };
+    operation.cold = flusher != nullptr;
     // A second step would find the data of the first in the caches.
     operation.batch = flusher ? 1 : task.sampler.choose_batch(run);
-    operation.prepare = [&data, &flusher, method](int iteration) {
+    operation.prepare = [&data, flusher, method](int iteration) {
       data.write(method.packs, iteration);
       if (flusher) flusher->flush();
     };

@@ -32,7 +32,7 @@ class Caches {
     const std::string cache = task.point.text("cache");
     if (cache != "hot" && cache != "cold") refuse("the request gives cache=" + cache + "; give hot or cold");
     if (cache == "hot") return;
-    flusher_ = std::make_unique<CacheFlusher>(cpus_of(task.crew));
+    flusher_ = &CacheFlusher::of(cpus_of(task.crew));
   }
 
   void prepare() {
@@ -41,6 +41,8 @@ class Caches {
     flusher_->flush();
     cold_s_.push_back(flusher_->probe_cold_s());
   }
+
+  bool are_cold() const { return flusher_ != nullptr; }
 
   // What the sample records about cold caches; the times of loads are those of both ranks.
   std::vector<std::pair<std::string, std::string>> members(Team &team) const {
@@ -63,7 +65,7 @@ class Caches {
     return all;
   }
 
-  std::unique_ptr<CacheFlusher> flusher_;
+  CacheFlusher *flusher_ = nullptr;
   std::vector<double> hot_s_, cold_s_;
 };
 
@@ -266,6 +268,7 @@ void measure(const Task &task) {
     Operation operation;
     operation.method = name;
     operation.settling = kind.settling;
+    operation.cold = caches.are_cold();
     operation.prepare = [&exchange, &task](int iteration) { exchange.prepare(iteration, task.sampler.round()); };
     operation.run = [&exchange] { exchange.run(); };
     operation.check = [&exchange](int iteration) { return exchange.delivered(iteration); };

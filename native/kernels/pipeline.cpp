@@ -92,8 +92,13 @@ bool threads_receive(const Point &point) {
   return receivers == "threads";
 }
 
+// All methods from the first start on, so many starts of each: what they cost while they adapt. 0: the starts until a method has
+// adapted come first, and the stop rule decides.
+int fixed_starts(const Point &point) { return point.has("starts") ? point.integer("starts", 1, 1 << 20) : 0; }
+
 void measure(const Task &task) {
   check_partitions(task.point, task.crew.size());
+  const int starts = fixed_starts(task.point);
   const auto size_bytes = static_cast<std::size_t>(task.point.integer("size_bytes"));
   Buffer buffer(size_bytes);
   Transfer transfer{task.team,        buffer,
@@ -109,7 +114,9 @@ void measure(const Task &task) {
                                                                             *computation));
     Operation operation;
     operation.method = name;
-    operation.settling = kind.settling;
+    operation.settling = starts > 0 ? 0 : kind.settling;
+    operation.iterations = starts;
+    operation.keep_rank_times = starts > 0;  // the sender's, too: it may end after the receiver
     operation.prepare = [&instance, &task](int iteration) { instance.prepare(iteration, task.sampler.round()); };
     operation.run = [&instance] { instance.run(); };
     operation.check = [&instance](int iteration) { return instance.delivered(iteration); };

@@ -1,22 +1,27 @@
-/* Begins and ends the library in a process: configuration, the domain, calibration, the progress thread. */
+/* Begins and ends the library in a process: configuration, the domain, what is kept, the progress thread. */
 #include "partitioned/library.h"
 
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "partitioned/adaptation/adaptation.h"
+#include "partitioned/adaptation/feedback.h"
 #include "partitioned/channel/channel.h"
-#include "partitioned/domain/calibrate.h"
+#include "partitioned/channel/issue.h"
 #include "partitioned/domain/communicator.h"
 #include "partitioned/domain/domain.h"
 #include "partitioned/domain/job.h"
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/matching/matching.h"
+#include "partitioned/persistence.h"
 #include "partitioned/process/clock.h"
+#include "partitioned/process/thread.h"
 #include "partitioned/process/world.h"
 #include "partitioned/progress.h"
 #include "partitioned/statistics/statistics.h"
 #include "partitioned/wire/frames.h"
+#include "partitioned/wire/node_direct.h"
 
 /* How long MPI_Finalize waits for control messages that may have no receiver or no sender. */
 #define PATIENCE_S 0.5
@@ -92,6 +97,8 @@ void eb_library_begin(void) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &eb_world.rank);
   PMPI_Query_thread(&level);
   eb_world.multiple = level == MPI_THREAD_MULTIPLE;
+  eb_thread_begin(eb_world.multiple);
+  eb_issue_begin();
   eb_world.keeps_requests = eb_is_open_mpi();
   if (!eb_job_meet(!is_enlisted || (is_able_to_begin && prepare()), &members, &reason)) {
     if (reason) fprintf(stderr, "earlybird: %s\n", reason);
@@ -107,7 +114,7 @@ void eb_library_begin(void) {
             eb_world.rank);
     return;
   }
-  eb_calibrate(&eb_world.config.intra_node, &eb_world.config.inter_node);
+  eb_persistence_begin();
   agree_on_segmentation();
   eb_clock_settle();
   eb_channels_begin();
@@ -122,8 +129,9 @@ void eb_library_begin(void) {
 static void settle_messages(void) {
   const double begin_s = eb_now_s();
   eb_feedback_abandon();
-  while (eb_send_queue_num_data() > 0 || (eb_send_queue_num_control() + eb_feedback_num_expected() + eb_frames_num_unwanted() > 0 &&
-                                          eb_now_s() - begin_s < PATIENCE_S)) {
+  while (eb_send_queue_num_data() + eb_node_direct_progress() > 0 ||
+         (eb_send_queue_num_control() + eb_feedback_num_expected() + eb_frames_num_unwanted() + eb_adaptation_progress() > 0 &&
+          eb_now_s() - begin_s < PATIENCE_S)) {
     eb_send_queue_progress();
     eb_matching_progress();
     eb_matching_collect();
@@ -131,6 +139,7 @@ static void settle_messages(void) {
     eb_feedback_collect();
   }
   eb_feedback_cancel();
+  eb_adaptation_cancel();
 }
 
 /* Not in `end`: MPICH works without its locks by then. */
@@ -140,7 +149,7 @@ static int end(MPI_Comm comm, int keyval, void *value, void *extra) {
   (void)comm, (void)keyval, (void)value, (void)extra;
   if (!eb_world.on) return MPI_SUCCESS;
   settle_messages();
-  eb_statistics_end();
+  eb_statistics_end(eb_persistence_end());
   eb_world.on = false;
   eb_num_live = 0; /* requests that were never freed */
   eb_communicator_end();

@@ -36,7 +36,8 @@ static void *poll_mpi(void *unused) {
       eb_matching_collect();
       eb_frames_progress();
       eb_feedback_collect();
-      PMPI_Iprobe(MPI_ANY_SOURCE, 0, eb_domain.comm, &flag, MPI_STATUS_IGNORE);
+      for (int lane = 0; lane < eb_domain.num_lanes; lane++)
+        PMPI_Iprobe(MPI_ANY_SOURCE, 0, eb_domain.lanes[lane], &flag, MPI_STATUS_IGNORE);
     }
     nanosleep(&(struct timespec){0, lives ? BUSY_NS : IDLE_NS}, NULL);
   }

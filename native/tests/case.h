@@ -34,8 +34,10 @@ void close_device(void);
 /* For counting_cases.c: the library packs something. */
 void note_packed(void);
 
-/* For lane_cases.c: a nonblocking or persistent send of so many elements on this communicator. */
-void note_sent(int count, MPI_Comm comm);
+/* For lane_cases.c: a nonblocking or persistent send or receive of so many elements on this communicator; a message is being
+ * sent. */
+void note_message(const void *data, int count, MPI_Comm comm, bool is_sent);
+void note_sending(void);
 
 /* Each family ends with a case without a name. */
 extern const struct test_case order_cases[], type_cases[], communicator_cases[], matching_cases[], mixture_cases[],
@@ -114,6 +116,11 @@ struct ring {
   MPI_Datatype *free_type; /* likewise */
 };
 void ring_run(const struct ring *ring);
+
+/* If EARLYBIRD_TESTS_WITHOUT_TAGS is set: requests that are never matched take all tags that 15 bits leave for announced
+ * requests. Return MPI codes. */
+int take_tags(void);
+int free_tags(void);
 
 /* The environment variable as a number, or `otherwise` when it is not one. */
 long environment_number(const char *name, long otherwise);

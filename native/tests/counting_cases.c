@@ -25,7 +25,8 @@ static void *next_symbol(const char *name) {
 
 EXPORTED int PMPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request *request) {
   num_messages++;
-  note_sent(count, comm);
+  note_message(data, count, comm, true);
+  if (count > 0) note_sending();
   open_device();
   const int code = FORWARD_TO(PMPI_Isend, data, count, type, target, tag, comm, request);
   close_device();
@@ -34,7 +35,7 @@ EXPORTED int PMPI_Isend(const void *data, int count, MPI_Datatype type, int targ
 
 EXPORTED int PMPI_Send_init(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
                             MPI_Request *request) {
-  note_sent(count, comm);
+  note_message(data, count, comm, true);
   return FORWARD_TO(PMPI_Send_init, data, count, type, target, tag, comm, request);
 }
 
@@ -45,6 +46,7 @@ EXPORTED int PMPI_Send(const void *data, int count, MPI_Datatype type, int targe
 
 EXPORTED int PMPI_Start(MPI_Request *request) {
   num_messages++;
+  note_sending();
   open_device();
   const int code = FORWARD_TO(PMPI_Start, request);
   close_device();
@@ -102,7 +104,8 @@ static void count(const struct context *context, int num_received, int tag, MPI_
       if (sends && i >= 4 && expected)
         EXPECT(num_messages == expected, "32 partitions became %d messages instead of %d in iteration %d", num_messages, expected,
                (int)i);
-      if (sends && !expected) EXPECT(num_messages >= 1 && num_messages <= 32, "32 partitions became %d messages", num_messages);
+      /* None where they travel in shared memory. */
+      if (sends && !expected) EXPECT(num_messages <= 32, "32 partitions became %d messages", num_messages);
       MPI(MPI_Barrier(pair));
     }
     side_destroy(&transfer);
@@ -162,7 +165,7 @@ static void *wait_for_all(void *request) {
 }
 
 /* The sender makes the other partitions ready when the receiver has seen the first, next to a thread that waits for all:
- * in the first start, in which every mode cuts the transfer. */
+ * in the third start, from which on every mode cuts the transfer as the info asks. */
 static void asked_beside_a_wait(const struct context *context) {
   enum { PARTITIONS = 4, INTS = 1 << 16, TAG = 6 };
   const int next = (context->rank + 1) % context->num_ranks;
@@ -174,12 +177,24 @@ static void asked_beside_a_wait(const struct context *context) {
   for (int is_gapped = 0; is_gapped < 2; is_gapped++) {
     int *sent = calloc(2 * PARTITIONS, INTS * sizeof *sent), *received = calloc(2 * PARTITIONS, INTS * sizeof *received);
     MPI_Datatype type;
+    MPI_Info info;
     MPI_Request sends, receives, waited;
+    MPI(MPI_Info_create(&info));
+    MPI(MPI_Info_set(info, "earlybird_segments", "partition"));
     MPI(MPI_Type_create_resized(MPI_INT, 0, (is_gapped ? 2 : 1) * (MPI_Aint)sizeof(int), &type));
     MPI(MPI_Type_commit(&type));
     for (int at = 0; at < 2 * PARTITIONS * INTS; at++) sent[at] = at + 1;
-    MPI(MPI_Psend_init(sent, PARTITIONS, INTS, type, next, TAG, context->world, MPI_INFO_NULL, &sends));
+    MPI(MPI_Psend_init(sent, PARTITIONS, INTS, type, next, TAG, context->world, info, &sends));
     MPI(MPI_Precv_init(received, PARTITIONS, INTS, type, previous, TAG, context->world, MPI_INFO_NULL, &receives));
+    MPI(MPI_Info_free(&info));
+    for (int start = 0; start < 2; start++) {
+      MPI(MPI_Start(&receives));
+      MPI(MPI_Start(&sends));
+      MPI(MPI_Pready_range(0, PARTITIONS - 1, sends));
+      MPI(MPI_Wait(&receives, MPI_STATUS_IGNORE));
+      MPI(MPI_Wait(&sends, MPI_STATUS_IGNORE));
+    }
+    memset(received, 0, 2 * PARTITIONS * INTS * sizeof *received);
     MPI(MPI_Start(&receives));
     MPI(MPI_Start(&sends));
     MPI(MPI_Pready(0, sends));

@@ -11,24 +11,6 @@ static const struct test_case *const families[] = {
     ending_cases, thread_cases, level_cases,        lane_cases,     counting_cases, memory_cases,   size_cases};
 enum { NUM_FAMILIES = sizeof families / sizeof families[0] };
 
-/* Requests that are never matched take all tags that 15 bits leave for announced requests. */
-enum { NUM_TAKEN = 1023 };
-static MPI_Request taken[NUM_TAKEN];
-static char taken_byte;
-
-static int take_tags(void) {
-  int code = MPI_SUCCESS;
-  for (int t = 0; t < NUM_TAKEN && code == MPI_SUCCESS; t++)
-    code = MPI_Psend_init(&taken_byte, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &taken[t]);
-  return code;
-}
-
-static int free_taken(void) {
-  int code = MPI_SUCCESS;
-  for (int t = 0; t < NUM_TAKEN && code == MPI_SUCCESS; t++) code = MPI_Request_free(&taken[t]);
-  return code;
-}
-
 /* Cases after `--` are those to leave out; without a name all are chosen that ask for nothing special. */
 static bool is_chosen(const struct test_case *one, bool special, char **names, int num_names) {
   bool leaves_out = false, chosen = num_names == 0 || strcmp(names[0], "--") == 0;
@@ -91,14 +73,13 @@ int main(int argc, char **argv) {
       MPI_Comm_size(MPI_COMM_WORLD, &context.num_ranks) != MPI_SUCCESS || MPI_Comm_dup(MPI_COMM_WORLD, &reports) != MPI_SUCCESS)
     return 1;
   report_begin(reports);
-  const bool is_without_tags = environment_number("EARLYBIRD_TESTS_WITHOUT_TAGS", 0);
-  if (is_without_tags && take_tags() != MPI_SUCCESS) return 1;
+  if (take_tags() != MPI_SUCCESS) return 1;
   int num_failed = 0;
   for (int f = 0; f < NUM_FAMILIES; f++)
     for (const struct test_case *one = families[f]; one->name; one++)
       if (is_chosen(one, families[f] == size_cases, argv + first, argc - first) && !run_case(one, &context)) num_failed++;
   report_case_begin("finalize_returns", 0);
-  if (is_without_tags && free_taken() != MPI_SUCCESS) num_failed++;
+  if (free_tags() != MPI_SUCCESS) num_failed++;
   if (MPI_Comm_free(&reports) != MPI_SUCCESS || MPI_Finalize() != MPI_SUCCESS) num_failed++;
   if (context.rank == 0) puts("ok finalize_returns (0 s)");
   return num_failed ? 1 : 0;

@@ -61,8 +61,26 @@ static void draw_channel(struct stress *s, struct channel *c) {
   c->receives = draw_shape(s, receivers, senders * receivers * 2 * unit);
 }
 
+/* Keys that only the sender knows; some values make no sense. */
+static MPI_Info draw_info(struct stress *s) {
+  static const char *const values[] = {"1", "2", "3", "5", "16", "0"};
+  static const char *const keys[] = {"earlybird_lanes", "earlybird_partitions_per_thread", "earlybird_segments"};
+  MPI_Info info;
+  if (random_below(&s->own, 3) > 0) return MPI_INFO_NULL;
+  MPI(MPI_Info_create(&info));
+  for (int k = 0; k < 3; k++)
+    if (random_below(&s->own, 2)) MPI(MPI_Info_set(info, keys[k], values[random_below(&s->own, 6)]));
+  return info;
+}
+
 static void make_send(struct stress *s, struct channel *c) {
-  if (c->source == s->rank) side_send_init(&c->send, c->sends, rank_in(s, c->comm, c->target), c->tag, s->comms[c->comm]);
+  if (c->source != s->rank) return;
+  const struct shape *const shape = &c->sends;
+  MPI_Info info = draw_info(s);
+  side_create(&c->send, *shape, true);
+  MPI(MPI_Psend_init(c->send.buffer, shape->num_partitions, shape->count, shape->type, rank_in(s, c->comm, c->target), c->tag,
+                     s->comms[c->comm], info, &c->send.request));
+  if (info != MPI_INFO_NULL) MPI(MPI_Info_free(&info));
 }
 
 static void make_receive(struct stress *s, struct channel *c) {
@@ -297,7 +315,9 @@ int main(int argc, char **argv) {
   MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, -s.rank, &s.comms[2]));
   MPI(MPI_Type_vector(2, 1, 2, MPI_INT, &s.pair));
   MPI(MPI_Type_commit(&s.pair));
+  MPI(take_tags());
   stress(&s, num_transfers, seed);
+  MPI(free_tags());
   MPI(MPI_Type_free(&s.pair));
   for (int c = 0; c < NUM_COMMS; c++) MPI(MPI_Comm_free(&s.comms[c]));
   const bool ok = report_case_end();

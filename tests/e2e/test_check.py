@@ -146,6 +146,7 @@ def test_a_rank_that_is_stopped_is_named_and_the_others_are_checked(cluster, che
     assert rest_of(tmp_path, "rest").measured_nodes == 3
 
 
+@pytest.mark.thorough
 def test_the_node_of_a_rank_that_is_killed_is_named_if_mpiexec_names_it(cluster, check, tmp_path):
     with struck(cluster, tmp_path, signal.SIGKILL):
         done = check(cluster, *SHORT, "-o", "rest")
@@ -157,6 +158,7 @@ def test_the_node_of_a_rank_that_is_killed_is_named_if_mpiexec_names_it(cluster,
         assert "did not happen again: Open MPI does not say which rank failed" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_node_that_has_died_is_named_and_the_others_are_checked(check, tmp_path):
     with running_cluster(3, "100mbit", "--no-check") as output:
         broken = state.find(output["name"])

@@ -44,6 +44,7 @@ def hosts_of(run: Run) -> list[list[str]]:
     return [[rank["host"] for rank in launch["placement"]] for launch in run.launches()]
 
 
+@pytest.mark.thorough
 def test_messages_between_nodes_take_the_link_on_every_mpi(mpi, cluster, in_process, tmp_path):
     in_process(
         "measure", "pingpong", "--levels", "inter_node", "--sizes", "8,1MiB", "--launches", "1",

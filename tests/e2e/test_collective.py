@@ -8,6 +8,7 @@ import pytest
 from earlybird.data.collective_configuration import Region, configuration, selection_configuration
 from earlybird.data.mpich_selection import find_selection
 from earlybird.machine.flavours import present_flavours
+from tests.conftest import require_mpi
 
 pytestmark = pytest.mark.mpi
 
@@ -181,8 +182,7 @@ def test_rules_of_open_mpi_hold_for_their_ranks_and_sizes_only(
 ):
     """Elsewhere its default stays, whose tree is not the chain of the rule. Rules of other operations stand
     before and after."""
-    if not any(one.name == "openmpi" for one in present_flavours()):
-        pytest.skip("Open MPI is not installed")
+    require_mpi("openmpi")
     others = Region("allreduce", "ring", 4), Region("gather", "linear", 4)
     made = configuration("openmpi", [others[0], Region("bcast", "pipeline", 4, 64, 127), others[1]])
     (tmp_path / "rules").write_text(made.text)

@@ -1,6 +1,7 @@
 """`exec` puts libearlybird into the ranks and into nothing else, with every launcher and on every node."""
 
 import contextlib
+import os
 import re
 import shutil
 import signal
@@ -76,6 +77,8 @@ def stuck(tmp_path):
         subprocess.run([*within, "mpicc", header, STUCK, "-o", program], check=True, timeout=60)
         process = subprocess.Popen(
             [*within, "mpiexec", "-n", "2", program, *arguments],
+            # A partition arrives alone in the first start.
+            env={**os.environ, "EARLYBIRD_SEGMENTS": "partition"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -278,6 +281,27 @@ def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refu
     refused(earlybird(*arguments, "--no-interpose", "--", "true", check=False), "--profile", "--no-interpose")
     arguments = ("exec", "--mpi", any_mpi, "--profile", COLLECTIVES_PROFILE)
     refused(earlybird(*arguments, "--", "true", check=False), "no latency and bandwidth")
+
+
+def test_lanes_reach_the_ranks_with_the_contexts_that_they_need(mpi, earlybird, where_of, refused):
+    where_of(mpi)
+    names = ("EARLYBIRD_LANES", "MPIR_CVAR_CH4_NUM_VCIS")
+    launch = ("--", "mpiexec", "-n", "1", "printenv", *names)
+    if mpi != "mpich":
+        for lanes, status in ((2, 2), (1, 0)):
+            ended = earlybird("exec", "--mpi", mpi, "--lanes", lanes, "--", "true", check=False)
+            assert ended.returncode == status
+            if status:
+                refused(ended, "--lanes is 2", "no communication contexts", "--mpi mpich")
+        return
+    assert earlybird("exec", "--mpi", mpi, "--lanes", "4", *launch).stdout.split() == ["4", "4"]
+    own = {"MPIR_CVAR_CH4_NUM_VCIS": "8"}
+    assert earlybird("exec", "--mpi", mpi, "--lanes=4", *launch, env=own).stdout.split() == ["4", "8"]
+    for wrong in ("0", "17", "-1", "two"):
+        ended = earlybird("exec", "--mpi", mpi, "--lanes", wrong, "--", "true", check=False)
+        assert ended.returncode == 2 and "--lanes" in ended.stderr and wrong in ended.stderr
+    ended = earlybird("exec", "--mpi", mpi, "--lanes", "2", "--no-interpose", "--", "true", check=False)
+    refused(ended, "--lanes", "--no-interpose")
 
 
 def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, where_of, tmp_path):

@@ -78,6 +78,7 @@ def _figures(page: Path) -> dict:
     return json.loads(gzip.decompress(base64.b85decode(packed[1])))
 
 
+@pytest.mark.thorough
 @pytest.mark.mpi
 def test_a_time_sample_arrives_in_the_report(any_mpi, followed):
     lines = (followed / "run" / "samples.ndjson").read_text().splitlines()
@@ -109,6 +110,7 @@ def test_a_time_sample_arrives_in_the_report(any_mpi, followed):
     assert list(profile["levels"]) == ["intra_socket"]
 
 
+@pytest.mark.thorough
 @pytest.mark.mpi
 def test_a_message_arrives_as_a_bar(any_mpi, followed):
     prediction = json.loads((followed / "prediction.json").read_text())

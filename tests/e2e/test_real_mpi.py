@@ -113,6 +113,7 @@ def _samples(folder) -> list[dict]:
     return [json.loads(line) for line in (folder / "samples.ndjson").read_text().splitlines()]
 
 
+@pytest.mark.thorough
 def test_the_loop_closes(mpi, earlybird, in_process, tmp_path):
     budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "1s")
     output = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
@@ -258,6 +259,7 @@ def test_a_killed_rank_ends_the_job_and_what_was_measured_is_kept(mpi, long_repl
     assert len(_samples(tmp_path / "run")) >= held > 0
 
 
+@pytest.mark.thorough
 def test_a_hung_rank_is_ended_after_the_stall_limit(any_mpi, long_replay, tmp_path):
     # Long enough for ranks to start on a busy machine: until then, too, no point is finished.
     process = long_replay(any_mpi, "--stall-limit", "4s")
@@ -283,7 +285,7 @@ def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
     refused(earlybird(*arguments, "-o", "run", check=False), "time limit", status=1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.thorough)])
 def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, in_process, tmp_path, number):
     process = long_replay(any_mpi)
     process.send_signal(number)
@@ -389,7 +391,8 @@ def test_a_full_disk_ends_the_command_in_a_sentence(any_mpi, tmp_path):
     assert "status 1" in result.stdout
     assert "\\n" in result.stdout.splitlines()[-1]
     assert "Traceback" not in result.stderr
-    assert "No space left" in result.stderr and "--resume" in result.stderr
+    # The command, or a rank of it, meets the full disk first.
+    assert "no space left" in result.stderr.lower() and "--resume" in result.stderr
 
 
 def test_exec_gives_the_flavours_tools_and_the_commands_status(mpi, earlybird, tmp_path):

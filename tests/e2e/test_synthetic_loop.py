@@ -21,8 +21,9 @@ def planted(tmp_path):
     return json.loads(PLANTED.read_text())["levels"]["intra_socket"]["protocols"]
 
 
-def test_a_known_profile_comes_back(own_process, tmp_path, planted):
-    earlybird = own_process
+@pytest.mark.thorough
+def test_a_known_profile_comes_back(in_process, tmp_path, planted):
+    earlybird = in_process
     earlybird("measure", "pingpong", "contention", "--launcher", "synthetic:planted.json", "-o", "run")
     earlybird("fit", "run", "-o", "profile.json")
     fitted = json.loads((tmp_path / "profile.json").read_text())["levels"]["intra_socket"]["protocols"]
@@ -80,6 +81,7 @@ def test_whether_senders_wait_comes_back_from_completion_times(earlybird, tmp_pa
     )
 
 
+@pytest.mark.thorough
 def test_demo_runs_on_the_synthetic_launcher(own_process, tmp_path, planted):
     earlybird = own_process
     result = earlybird("demo", "--launcher", "synthetic:planted.json", "--ranks", "4")

@@ -41,6 +41,7 @@ def test_a_request_of_thousands_of_partitions_takes_some_bytes_of_each(mpi, held
         assert large[side] > 4096 * 4  # the partitions are counted at all
 
 
+@pytest.mark.one_mpi
 def test_a_cache_line_for_each_partition_is_a_sender_s_alone(mpi, held_bytes):
     """Of up to 256 partitions, where threads may meet."""
     held = held_bytes(mpi, 256, 4096, True)

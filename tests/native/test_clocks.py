@@ -102,6 +102,7 @@ def pipeline_point(gamma_s_per_byte):
 
 
 @pytest.mark.mpi
+@pytest.mark.one_mpi
 def test_a_delivery_between_nodes_is_timed_by_one_scale(mpi, tmp_path, monkeypatch, counted_clock):
     counted_clock(mpi)
     monkeypatch.setenv(CLOCKS, "0:0,1000:1e-3")

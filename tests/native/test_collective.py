@@ -25,7 +25,7 @@ REST = ("allreduce", "allgather", "alltoall", "gather", "scatter")
 SIZES = (0, 1, 24, 1001, 10000)  # segments of 8 and 24 bytes do not divide all of them
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 5])
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(5, marks=pytest.mark.thorough)])
 def test_every_method_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
     roots = [k % ranks for k in range(len(SIZES))]
     points = [
@@ -71,7 +71,7 @@ def test_the_mean_over_ranks_may_be_the_time_and_the_trees_are_verified_as_ever(
     assert measured.times_s == pytest.approx(np.array(measured.rank_times_s).mean(axis=1))
 
 
-@pytest.mark.parametrize(("ranks", "root"), [(5, 0), (4, 3)])
+@pytest.mark.parametrize(("ranks", "root"), [pytest.param(5, 0, marks=pytest.mark.thorough), (4, 3)])
 def test_own_algorithms_run_along_their_trees(any_mpi, tmp_path, ranks, root):
     trees = {"own-linear": "linear", "own-pipeline:8": "chain", "own-binomial": "binomial-doubling"}
     points = [point(operation, 16, root, verify=1) for operation in ("bcast", "reduce")]

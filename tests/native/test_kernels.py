@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from earlybird.data.layout import parse_layout
+from earlybird.data.methods import PACKINGS
 from earlybird.data.pattern import Pattern
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
+from earlybird.measure.replays import REPLAY_PACKERS
 from earlybird.measure.suites import exchange_group, staged_group
 from earlybird.toolchain.build import kernel_path
 
@@ -115,6 +117,44 @@ def test_contention_delivers_every_repeat(mpi, tmp_path, competitors):
     assert [sample.batch for sample in launched.samples] == [64, 3, 5]
 
 
+def test_a_packed_exchange_delivers_every_double(any_mpi, tmp_path):
+    pattern = Pattern(np.array([0, 1, 1, 0]), np.array([1, 0, 0, 1]), np.array([8, 80008, 13, 0]))
+    points = [
+        staged_group(
+            [pattern, pattern], parse_layout("1x1x2"), any_mpi, packing={"packing": layout, "packing_by": by}
+        ).points[0]
+        for layout, by in itertools.product(PACKINGS, REPLAY_PACKERS)
+    ]
+    samples = launch(any_mpi, tmp_path, "exchange", points, "1x1x2", Pattern.joined([pattern] * 2)).samples
+    assert [sample.config for sample in samples] == points
+    assert all(sample.validated for sample in samples)
+
+
+UNPACKS = """
+#include <mpi.h>
+/* Flips a bit of what it unpacked. */
+int MPI_Unpack(const void *in, int size, int *position, void *out, int count, MPI_Datatype type,
+               MPI_Comm comm) {
+  int rc = PMPI_Unpack(in, size, position, out, count, type, comm);
+  ((char *)out)[3] ^= 4;
+  return rc;
+}
+"""
+
+
+def test_a_double_that_is_unpacked_wrongly_is_noticed(any_mpi, tmp_path, preload_source):
+    preload_source(any_mpi, UNPACKS)
+    pattern = Pattern(np.array([0]), np.array([1]), np.array([800]))
+    points = [
+        exchange_group(
+            pattern, parse_layout("1x1x2"), any_mpi, packing={"packing": "strided", "packing_by": by}
+        ).points[0]
+        for by in ("mpi", "loop", "datatype")
+    ]
+    samples = launch(any_mpi, tmp_path, "exchange", points, "1x1x2", pattern).samples
+    assert [sample.validated for sample in samples] == [False, True, True]
+
+
 @pytest.mark.parametrize("num_ranks", [1, 2, 4])
 def test_exchange_keeps_every_ranks_time(mpi, tmp_path, num_ranks):
     pairs = [(a, b) for a, b in itertools.product(range(num_ranks), repeat=2) if a != b]
@@ -145,6 +185,7 @@ int MPI_Testall(int count, MPI_Request *requests, int *done, MPI_Status *statuse
 """
 
 
+@pytest.mark.one_mpi
 def test_where_ranks_share_a_core_a_late_one_is_not_taken_for_a_fast_one(mpi, tmp_path, monkeypatch):
     flavour = find_flavour(mpi)
     (tmp_path / "shim.c").write_text(LATE)
@@ -183,6 +224,7 @@ def test_completion_keeps_both_times_and_a_late_receiver_is_late(mpi, tmp_path):
         assert not late or sample.times_s.max() >= 2.5e-3
 
 
+@pytest.mark.one_mpi
 def test_completion_of_several_pairs_keeps_the_times_of_all(mpi, tmp_path):
     points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": 1 << 20, "receiver": "prompt", "pairs": 2}]
     (sample,) = launch(mpi, tmp_path, "completion", points, "1x1x4").samples
@@ -249,6 +291,13 @@ def test_paper_mode_takes_150_iterations_after_one_warmup(any_mpi, tmp_path):
     assert sample.converged or len(sample.times_s) == 6 * 151
 
 
+def test_a_point_that_takes_long_ends_with_fewer_iterations(any_mpi, tmp_path):
+    points = [{"mpi": any_mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"}]
+    rules = Rules(budget_s=10.0, min_iterations=100, target=1e-9, most_s=1e-7)
+    (sample,) = launch(any_mpi, tmp_path, "pingpong", points, "1x1x2", rules=rules).samples
+    assert len(sample.times_s) == 1 and not sample.converged
+
+
 SHIM = """
 #include <mpi.h>
 /* Flips one bit of every message of 100 bytes, received by MPI_Recv or sent by MPI_Isend. */
@@ -269,6 +318,7 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int ta
 @pytest.mark.parametrize(
     ("kernel", "extra"), [("pingpong", {"buffers": "vary"}), ("completion", {"receiver": "late"})]
 )
+@pytest.mark.one_mpi
 def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch, kernel, extra):
     flavour = find_flavour(mpi)
     (tmp_path / "shim.c").write_text(SHIM)
@@ -326,6 +376,7 @@ def test_a_rank_begins_a_stage_when_its_messages_of_the_one_before_are_complete(
         ("1+x", "such as 12+5"),
     ],
 )
+@pytest.mark.one_mpi
 def test_stages_that_do_not_fit_the_pattern_are_refused(mpi, tmp_path, stages, says):
     pattern, layout = Pattern([0, 1], [1, 0], [1, 1]), parse_layout("1x1x2")
     points = [{"mpi": mpi, "stages": stages}]

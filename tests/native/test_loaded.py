@@ -78,12 +78,16 @@ LINKED = {
 }
 
 
-@pytest.mark.parametrize("how", LINKED)
+# How a program refers to a call is up to its linker; the first two are how most programs do.
+@pytest.mark.parametrize(
+    "how", [*list(LINKED)[:2], *(pytest.param(how, marks=pytest.mark.one_mpi) for how in list(LINKED)[2:])]
+)
 def test_a_program_is_served_however_it_is_linked(library, make, launch, how):
     output = launch(make("app", "halves.c", "-DWITH_MAIN", *LINKED[how]), library)
     assert "data right" in output and SERVES in output and LEFT not in output
 
 
+@pytest.mark.one_mpi
 def test_calls_in_a_library_of_the_program_are_found(library, make, launch, tmp_path):
     (tmp_path / "main.c").write_text("int app(int, char **); int main(int c, char **v) { return app(c, v); }")
     shared = make("libapp.so", "halves.c", "-DWITH_MAIN", "-Dmain=app", "-shared", "-fPIC")
@@ -93,6 +97,7 @@ def test_calls_in_a_library_of_the_program_are_found(library, make, launch, tmp_
     assert "data right" in output and SERVES in output
 
 
+@pytest.mark.one_mpi
 def test_calls_by_dlsym_alone_are_not_seen_and_are_left_to_the_mpi(library, make, launch):
     output = launch(make("app", "halves.c", "-DWITH_MAIN", "-DBY_NAME"), library)
     assert "data right" in output and SERVES not in output
@@ -115,7 +120,10 @@ def assert_left(output: str, *parts: str) -> None:
         assert str(part) in sentence, sentence
 
 
-@pytest.mark.parametrize("how", [["-DCOUNTS_WAIT"], ["-DCOUNTS_WAIT", "-DPASSES_ON_TO_NEXT"]])
+@pytest.mark.parametrize(
+    "how",
+    [["-DCOUNTS_WAIT"], pytest.param(["-DCOUNTS_WAIT", "-DPASSES_ON_TO_NEXT"], marks=pytest.mark.one_mpi)],
+)
 def test_a_tool_before_us_has_the_calls_and_is_named(library, make, launch, how):
     program, tool = (
         make("app", "halves.c", "-DWITH_MAIN"),
@@ -147,12 +155,14 @@ def test_a_tool_that_starts_the_mpi_before_us_is_named(library, make, launch):
     assert_left(output, "MPI_Init", tool)
 
 
+@pytest.mark.one_mpi
 def test_a_tool_in_the_program_is_named(library, make, launch, tmp_path):
     tool = make("tool.o", "tool.c", "-DCOUNTS_WAIT", "-c")
     program = make("app", "halves.c", "-DWITH_MAIN", tool)
     assert_left(launch(program, library), "MPI_Wait", program)
 
 
+@pytest.mark.one_mpi
 def test_a_linked_tool_goes_by_the_order_of_the_link(library, make, launch, tmp_path):
     tool = make("libtool.so", "tool.c", "-DCOUNTS_WAIT", "-shared", "-fPIC")
     where = [f"-Wl,-rpath,{tmp_path}:{library.parent}", "-Wl,--no-as-needed"]
@@ -171,6 +181,7 @@ def test_completion_that_passes_us_by_is_seen(library, make, launch, tmp_path):
     assert_left(launch(program, library), "PMPI_Wait", shared)
 
 
+@pytest.mark.one_mpi
 def test_no_message_is_printed_if_no_code_is_partitioned(library, make, launch):
     program = make("app", "where.c")
     tool = make("tool.so", "tool.c", "-DCOUNTS_WAIT", "-shared", "-fPIC")

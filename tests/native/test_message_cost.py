@@ -10,6 +10,7 @@ from earlybird.data.message_costs import MAX_PROTOCOLS, costs_of_profile
 from earlybird.data.profile import profile_from_json
 from earlybird.models.message_cost import message_cost_s
 from earlybird.toolchain.build import native_sources
+from tests.core_library import compile_core, cost_of, predict_s
 
 
 class Protocol(ctypes.Structure):
@@ -122,3 +123,14 @@ def test_without_protocols_nothing_costs_anything(native):
     assert native.eb_cost_time_s(none, ctypes.c_int64(1 << 40)) == 0
     assert native.eb_cost_overhead_s(none, ctypes.c_int64(1)) == 0
     assert native.eb_cost_bandwidth_bytes_per_s(none) == np.inf
+
+
+def test_a_train_takes_its_last_message_and_what_each_other_keeps_it_back(tmp_path):
+    """Also where a message of a train takes longer than a lone one: trains of 16 MiB leave the caches."""
+    core = compile_core(tmp_path)
+    for overhead_s in (1e-7, 1e-5):
+        cost = cost_of([(0, 1e-6, overhead_s, 1e9)])
+        alone_s, further_s = 1e-6 + 1e-6, 1.2 * overhead_s + 1e-6
+        for num in (1, 2, 8):
+            predicted_s = predict_s(core, cost, [0.0] * num, [1000] * num)
+            assert predicted_s == pytest.approx(alone_s + (num - 1) * further_s)

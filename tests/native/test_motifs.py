@@ -67,6 +67,7 @@ def test_every_style_of_a_halo_exchange_computes_what_one_process_does(mpi, tmp_
     assert_complete(launch(mpi, tmp_path, "halo3d", points, 2, methods), points, methods)
 
 
+@pytest.mark.one_mpi
 def test_messages_of_different_numbers_of_chunks_between_two_ranks_match(mpi, tmp_path):
     """In a small periodic grid two ranks are neighbours in many directions, in some with a single chunk."""
     points = [
@@ -111,6 +112,7 @@ def test_every_style_sweeps_as_one_process_does(mpi, tmp_path):
     assert_complete(launch(mpi, tmp_path, "sweep3d", points, 2, OWN), points, OWN)
 
 
+@pytest.mark.thorough
 def test_threads_of_four_ranks_sweep(mpi, tmp_path):
     points = [sweep("7x5x8", "2x2x1", 2), sweep("8x3x7", "4x1x1", 2, partitions=2)]
     assert_complete(launch(mpi, tmp_path, "sweep3d", points, 4, OURS, 2), points, OURS)

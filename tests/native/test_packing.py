@@ -10,6 +10,7 @@ from earlybird.machine.flavours import find_flavour
 
 pytestmark = pytest.mark.mpi
 
+RULES = Rules(budget_s=0.01, min_iterations=3)
 METHODS = ("pack", "unpack", "loop-pack", "loop-unpack")
 
 
@@ -17,8 +18,7 @@ def point(size_bytes=800, packing="strided", cache="hot"):
     return {"mpi": "here", "size_bytes": size_bytes, "packing": packing, "cache": cache}
 
 
-def launch(mpi, tmp_path, points, methods=METHODS):
-    rules = Rules(budget_s=0.01, min_iterations=3)
+def launch(mpi, tmp_path, points, methods=METHODS, rules=RULES):
     request = Request("0", "packing", points, parse_layout("1x1x1"), rules, None, 300, 120, methods)
     return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *_: None)
 
@@ -66,3 +66,10 @@ def test_an_mpi_that_unpacks_wrongly_is_noticed(any_mpi, tmp_path, preload_sourc
     preload_source(any_mpi, SHIM)
     samples = launch(any_mpi, tmp_path, [point()]).samples
     assert [sample.validated for sample in samples] == [True, False, True, True]
+
+
+def test_cold_points_have_fewer_iterations_beyond_the_budget(any_mpi, tmp_path):
+    rules = Rules(budget_s=1e-6, min_iterations=12, min_cold_iterations=5)
+    samples = launch(any_mpi, tmp_path, [point(cache="cold"), point()], ("pack",), rules).samples
+    lengths = {sample.config["cache"]: len(sample.times_s) for sample in samples}
+    assert lengths["cold"] == 5 and lengths["hot"] >= 12

@@ -92,18 +92,24 @@ def test_a_rank_that_opened_a_session_before_mpi_init_is_left_to_the_mpi(mpi, va
     assert status == 0 and delivered(output) == [0, 0, 6], output[-2000:]
 
 
-def test_ranks_without_the_library_anywhere_in_the_tree_are_passed_over(mpi, variant):
+# Two more trees; an MPI changes none.
+ANOTHER = (pytest.mark.one_mpi, pytest.mark.thorough)
+
+
+@pytest.mark.parametrize(
+    "absent", [{0, 2}, pytest.param({0, 1, 4}, marks=ANOTHER), pytest.param({3}, marks=ANOTHER)]
+)
+def test_ranks_without_the_library_anywhere_in_the_tree_are_passed_over(mpi, variant, absent):
     flavour = find_flavour(mpi)
     member, other = variant(flavour, "member"), variant(flavour, "without_the_library")
-    for absent in ({0, 2}, {0, 1, 4}, {3}):
-        programs = [other if rank in absent else member for rank in range(7)]
-        ours = [rank for rank in range(7) if rank not in absent]
-        pairs = ",".join(f"{a},{b}" for a, b in pairwise(ours))
-        status, output = launch(flavour, programs, pairs)
-        assert status == 0, output[-2000:]
-        # On the communicator of odd or even ranks, a pair that is both adds a transfer.
-        expected = sorted([0] * (len(absent) + 1) + [6 + (a % 2 == b % 2) for a, b in pairwise(ours)])
-        assert delivered(output) == expected, output[-2000:]
+    programs = [other if rank in absent else member for rank in range(7)]
+    ours = [rank for rank in range(7) if rank not in absent]
+    pairs = ",".join(f"{a},{b}" for a, b in pairwise(ours))
+    status, output = launch(flavour, programs, pairs)
+    assert status == 0, output[-2000:]
+    # On the communicator of odd or even ranks, a pair that is both adds a transfer.
+    expected = sorted([0] * (len(absent) + 1) + [6 + (a % 2 == b % 2) for a, b in pairwise(ours)])
+    assert delivered(output) == expected, output[-2000:]
 
 
 def test_a_job_without_partners_of_the_library_is_the_mpi_s_own(mpi, variant):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from earlybird.compare.partitioned import partitioned_metrics
 from earlybird.data.layout import parse_layout
@@ -92,24 +91,23 @@ def draws_of(any_mpi, tmp_path, noise, share, seed=7):
     return [np.array(sample.extra["compute_s"]) for sample in launched.samples]
 
 
-@pytest.mark.parametrize(
-    ("noise", "share", "distribution"),
-    [
-        ("uniform", 0.1, stats.uniform(1e-4, 1e-5)),
-        ("gaussian", 0.1, stats.norm(1e-4, 1e-5)),
-    ],
-)
-def test_draws_have_the_distribution_of_the_noise_model(any_mpi, tmp_path, noise, share, distribution):
+@pytest.mark.parametrize(("noise", "share", "name"), [("uniform", 0.1, "uniform"), ("gaussian", 0.1, "norm")])
+def test_draws_have_the_distribution_of_the_noise_model(any_mpi, tmp_path, noise, share, name):
+    from scipy import stats  # takes seconds to import
+
+    distribution = getattr(stats, name)(1e-4, 1e-5)
     draws, of_many = draws_of(any_mpi, tmp_path, noise, share)
     assert (draws == of_many).all()  # methods that are compared compute for the same times
     assert stats.kstest(draws[:60].ravel(), distribution.cdf).pvalue > 0.01
-    wrong = stats.uniform(1e-4, 2e-5) if noise == "uniform" else stats.norm(1e-4, 2e-5)
+    wrong = getattr(stats, name)(1e-4, 2e-5)
     assert stats.kstest(draws[:60].ravel(), wrong.cdf).pvalue < 1e-6
     for thread in range(1, 4):  # of a state of its own
         assert stats.pearsonr(draws[:60, 0], draws[:60, thread]).pvalue > 1e-3
 
 
 def test_single_noise_delays_one_thread_each_as_often(any_mpi, tmp_path):
+    from scipy import stats  # takes seconds to import
+
     draws, _ = draws_of(any_mpi, tmp_path, "single", 0.1)
     delayed = draws > 1.05e-4
     assert (delayed.sum(axis=1) == 1).all()

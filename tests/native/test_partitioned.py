@@ -30,6 +30,8 @@ HUNDRED_THOUSAND = (
 )
 # The library has tags at hand for MPI_COMM_WORLD alone; requests on other communicators are announced.
 DUPLICATE = {"EARLYBIRD_TESTS_DUPLICATE": "1"}
+IN_SHARED_MEMORY = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "ring"}
+DIRECT = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "direct"}
 WITHOUT_TAGS = {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_TESTS_WITHOUT_TAGS": "1"} | DUPLICATE
 TRANSFERS_OF_A_LAUNCH = 1500  # `python -m bench partitioned-soak` has many more
 
@@ -46,6 +48,7 @@ class Launch:
     only: str | None = None
     without: tuple[str, ...] = ()
     thorough: bool = False  # takes seconds, and repeats the cases of a launch that every session has
+    one_mpi: bool = False  # what it changes is the library's own, whatever the MPI
 
     def cases(self) -> list[str]:
         cases = [case for family in self.families for case in FAMILIES[family]]
@@ -64,8 +67,9 @@ LAUNCHES = {
             DUPLICATE,
             ("order", "matching", "communicator", "mixture", "error", "type"),
             thorough=True,
+            one_mpi=True,
         ),
-        Launch("4_ranks", 4, "multiple", {}, ("order", "thread"), thorough=True),
+        Launch("4_ranks", 4, "multiple", {}, ("order", "thread"), thorough=True, one_mpi=True),
         Launch(
             "one_segment_per_partition",
             2,
@@ -82,6 +86,8 @@ LAUNCHES = {
             "multiple",
             {"EARLYBIRD_AGGR_SIZE": "16384"},
             ("order", "progress", "thread", "counting"),
+            thorough=True,
+            one_mpi=True,
         ),
         Launch(
             "15_tag_bits",
@@ -90,6 +96,7 @@ LAUNCHES = {
             {"EARLYBIRD_TAG_BITS": "15"},
             ("matching", "communicator"),
             thorough=True,
+            one_mpi=True,
         ),
         # Costs at which the smallest transfers exchange plans, too.
         Launch(
@@ -111,6 +118,7 @@ LAUNCHES = {
             {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_SEGMENTS": "partition"},
             ("matching",),
             without=HUNDRED_THOUSAND,
+            thorough=True,
         ),
         # All tags are taken, so that every request sends frames.
         Launch(
@@ -137,12 +145,59 @@ LAUNCHES = {
             ("mixture", "progress"),
         ),
         Launch("two_lanes", 2, "multiple", {"EARLYBIRD_LANES": "2"} | DUPLICATE, ("lane", "order")),
+        Launch("lanes_below_multiple", 2, "serialized", {"EARLYBIRD_LANES": "2"}, ("lane",)),
+        Launch(
+            "sixteen_lanes",
+            2,
+            "multiple",
+            {"EARLYBIRD_LANES": "16", "EARLYBIRD_SEGMENTS": "partition"},
+            ("lane", "mixture", "ending"),
+            thorough=True,
+        ),
         Launch(
             "a_lane_that_a_rank_lacks",
             2,
             "multiple",
             {"EARLYBIRD_LANES": "2", "EARLYBIRD_TESTS_LACKING_LANE": "1"},
             ("lane",),
+            thorough=True,
+        ),
+        # Segments are copied through memory that the two ranks share, from the third start on.
+        Launch("in_shared_memory", 2, "multiple", IN_SHARED_MEMORY, ("order", "type", "ending", "thread")),
+        Launch(
+            "in_shared_memory_below_multiple",
+            2,
+            "single",
+            IN_SHARED_MEMORY | {"EARLYBIRD_LANES": "2"},
+            ("order", "level", "memory"),
+            thorough=True,
+        ),
+        # The system copies segments from one rank's memory to the other's, from the third start on.
+        Launch("direct", 2, "multiple", DIRECT, ("order", "type", "ending", "thread")),
+        Launch(
+            "direct_below_multiple",
+            2,
+            "single",
+            DIRECT | {"EARLYBIRD_LANES": "2"},
+            ("order", "level", "memory"),
+        ),
+        Launch(
+            "direct_between_three",
+            3,
+            "multiple",
+            DIRECT | DUPLICATE,
+            ("order", "matching", "communicator", "mixture", "progress", "error", "type", "ending", "memory"),
+            without=HUNDRED_THOUSAND,
+            thorough=True,
+        ),
+        Launch(
+            "in_shared_memory_between_three",
+            3,
+            "multiple",
+            IN_SHARED_MEMORY | DUPLICATE,
+            ("order", "matching", "communicator", "mixture", "progress", "error", "type", "ending", "memory"),
+            without=HUNDRED_THOUSAND,
+            thorough=True,
         ),
         # MPICH's lanes have a context of its own each.
         Launch(
@@ -151,6 +206,8 @@ LAUNCHES = {
             "multiple",
             {"EARLYBIRD_LANES": "4", "MPIR_CVAR_CH4_NUM_VCIS": "4"},
             ("lane", "thread", "communicator"),
+            thorough=True,
+            one_mpi=True,
         ),
         # Intel MPI's tags end at 2^19 - 1 there.
         Launch(
@@ -180,7 +237,9 @@ def outcomes(mpi: str, launch_name: str) -> dict[str, Outcome]:
 
 
 def _marks(launch: Launch) -> tuple[pytest.MarkDecorator, ...]:
-    return (pytest.mark.thorough,) if launch.thorough else ()
+    return ((pytest.mark.thorough,) if launch.thorough else ()) + (
+        (pytest.mark.one_mpi,) if launch.one_mpi else ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,7 +270,12 @@ def test_finalize_returns_after_all_cases(mpi, launch):
 
 @pytest.mark.parametrize(
     ("num_ranks", "level", "env"),
-    [(2, "multiple", {}), (3, "single", {}), (2, "multiple", {"EARLYBIRD_SEGMENTS": "partition"})],
+    [
+        (2, "multiple", {}),
+        (3, "single", {}),
+        (2, "multiple", {"EARLYBIRD_SEGMENTS": "partition"}),
+        (3, "multiple", IN_SHARED_MEMORY),
+    ],
 )
 def test_random_transfers_deliver_every_byte(mpi, num_ranks, level, env):
     """EARLYBIRD_STRESS_SEED and EARLYBIRD_STRESS_TRANSFERS ask for another series, or a longer one."""
@@ -244,8 +308,15 @@ def test_what_ends_a_request_against_the_standard_is_reported_once(mpi):
     [
         ("EARLYBIRD_SEGMENTS", "some", "set it to auto, partition or a number of segments, or unset it"),
         ("EARLYBIRD_AGGR_SIZE", "16k", "set it to a number of bytes, such as 16384, or unset it"),
+        ("EARLYBIRD_LANES", "17", "set it to 1 to 16, or unset it"),
+        ("EARLYBIRD_NODE_PATH", "shm", "set it to auto, off, ring or direct, or unset it"),
+        (
+            "EARLYBIRD_PAIR_BYTES",
+            "1M",
+            "set it to a number of bytes up to 1 TiB, such as 1048576, or unset it",
+        ),
     ],
-    ids=("segments", "aggr_size"),
+    ids=("segments", "aggr_size", "lanes", "node_path", "pair_bytes"),
 )
 def test_a_variable_without_sense_ends_the_job_with_the_remedy(variable, value, remedy):
     flavour = find_flavour("mpich")
@@ -254,6 +325,20 @@ def test_a_variable_without_sense_ends_the_job_with_the_remedy(variable, value, 
     command = [suite_program(flavour), FAMILIES["order"][0]]
     status, text = run_ranks(flavour, 2, command, {variable: value}, 60)
     assert status == 2 and text.count(f"earlybird: {variable} is '{value}'; {remedy}\n") == 1, text[-3000:]
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_statistics_count_the_segments_of_each_lane_and_those_that_found_it_taken(mpi, lanes):
+    flavour = find_flavour(mpi)
+    (case,) = [name for name in FAMILIES["lane"] if "taken" in name]
+    env = {"EARLYBIRD_LANES": str(lanes), "EARLYBIRD_STATS": "1"}
+    status, text = run_ranks(flavour, 2, [suite_program(flavour), case], env, 60)
+    assert status == 0, text[-3000:]
+    rows = [list(map(int, line)) for line in re.findall(r"^ +(\d+) +(\d+) +(\d+)$", text, re.MULTILINE)]
+    assert [lane for lane, _, _ in rows] == list(range(lanes))
+    assert sum(taken for _, _, taken in rows) == 2  # of each rank's last start
+    segments = sum(int(line.split()[5]) for line in text.splitlines() if " sends " in line)
+    assert sum(used for _, used, _ in rows) == segments > 0
 
 
 def test_an_error_of_an_argument_ends_a_job_with_its_message_by_default(mpi, compiled):

@@ -93,6 +93,7 @@ def test_every_method_delivers_from_several_threads(mpi, tmp_path, threads):
     assert all(sample.validated for sample in launched.samples)
 
 
+@pytest.mark.one_mpi
 def test_the_delay_is_waited_recorded_and_not_part_of_the_time(mpi, tmp_path, counted_clock):
     counted_clock(mpi)
     launched = launch(mpi, tmp_path, [point(300, 3, 3e-5)])
@@ -148,6 +149,14 @@ def test_libearlybird_plans_before_its_times_count(any_mpi, tmp_path):
     assert ours.warmup >= 40 and len(ours.steady_times_s()) >= 30
 
 
+def test_starts_of_all_methods_are_interleaved_from_the_first_on(any_mpi, tmp_path):
+    config = point(4096, 4, 1e-8) | {"starts": 20}
+    for sample in launch(any_mpi, tmp_path, [config], OURS, preload=True).samples:
+        assert sample.validated and sample.rounds.tolist() == list(range(20))
+        assert sample.rank_times_s.shape == (20, 2)
+        assert (sample.rank_times_s[:, 1] == sample.times_s).all()
+
+
 @pytest.mark.parametrize(
     ("method", "preload", "expected"),
     [("earlybird", False, "not loaded"), ("partitioned", True, "is loaded")],
@@ -197,6 +206,7 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(
         (point(8, 2) | {"threads": 2}, TWO, "1x1x2", "threads=2 and its options threads=1"),
         (point(8, 2), ("single", "earlybird:many"), "1x1x2", "no method earlybird:many"),
         (point(8, 2), ("single", "pigeon"), "1x1x2", "no method pigeon"),
+        (point(8, 2) | {"starts": 0}, TWO, "1x1x2", "starts=0"),
         (point(8, 2) | {"receivers": "all"}, TWO, "1x1x2", "receivers=all; give one or threads"),
         (point(8, 2), (), "1x1x2", "needs methods"),
         (point(8, 2), TWO, "1x1x3", "exactly 2 ranks"),

@@ -129,6 +129,14 @@ def test_a_plan_adopted_one_start_early_is_found(core):
         Model(core, scenario).explore()
 
 
+def test_feedback_that_only_one_side_expects_is_found(core):
+    scenario = Scenario(
+        made(iterations(8)), made(iterations(8)), rendezvous=False, mutation="forgotten feedback"
+    )
+    with pytest.raises(Violation, match=r"left on the wire|mismatch"):
+        Model(core, scenario).explore()
+
+
 def test_an_id_given_out_again_when_the_sender_alone_let_go_is_found(core):
     with pytest.raises(Violation, match="is shared by channels 0 and 1"):
         Model(core, replace(RECYCLING, mutation="early recycling")).explore()

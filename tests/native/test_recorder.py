@@ -276,6 +276,7 @@ def phases_by_calls(recording):
     return {(phase.region, *phase.calls): phase for phase in find_phases(recording)}
 
 
+@pytest.mark.one_mpi
 def test_a_program_is_split_into_the_phases_of_its_source(mpi, record_phases, tmp_path):
     """Ranks at the ends of the line make other calls than those between them: the phases are the same."""
     steps, sweeps = 7, 5
@@ -310,6 +311,7 @@ def test_a_program_is_split_into_the_phases_of_its_source(mpi, record_phases, tm
     assert in_phases == totals.messages.sum()
 
 
+@pytest.mark.one_mpi
 def test_a_pattern_is_one_epoch_of_the_heaviest_phase_or_of_the_chosen_one(mpi, record_phases, in_process):
     recording = record_phases(mpi, 3, 2)
     assert all(0 <= (one.core_wait_s or 0) <= one.run_s for one in recording.ranks.values())
@@ -357,7 +359,6 @@ def test_threads_at_once_are_told_by_the_longest_and_by_their_communicators(
     assert set(phase.epochs_of.values()) == {windows}
     assert phase.sent(recording).messages.sum() == 2 * threads * windows * 32
     measured = MeasuredPhase(recording, phase)
-    assert measured.time_s <= recording.run_s and measured.mpi_s <= recording.run_s
     shared = measured.shared_communicator()
     if how == "own":
         assert shared is None

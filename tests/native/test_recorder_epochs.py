@@ -61,18 +61,21 @@ def exchanges(recording, phase):
     return dict(zip(pairs, made.counts.tolist(), strict=True))
 
 
+@pytest.mark.one_mpi
 def test_each_turn_of_a_shift_is_an_exchange_of_its_own(mpi, phases_of):
     recording, (phase,) = phases_of(mpi, 1)
     turns = [tuple((rank, (rank + by) % RANKS) for rank in range(RANKS)) for by in range(1, RANKS)]
     assert exchanges(recording, phase) == dict.fromkeys(turns, STEPS)
 
 
+@pytest.mark.one_mpi
 def test_ranks_at_the_ends_of_a_line_take_part_in_the_exchanges_of_both_directions(mpi, phases_of):
     recording, (phase,) = phases_of(mpi, 2)
     assert set(phase.epochs_of.values()) == {2 * STEPS}
     assert exchanges(recording, phase) == dict.fromkeys((tuple(UP), tuple(sorted(DOWN))), STEPS)
 
 
+@pytest.mark.one_mpi
 def test_no_epoch_reaches_from_one_step_of_a_blocking_exchange_to_the_next(mpi, phases_of):
     recording, phases = phases_of(mpi, 3)
     assert [set(phase.epochs_of.values()) for phase in phases] == [{STEPS}] * 2

@@ -14,7 +14,7 @@ import pytest
 from earlybird.data.errors import EarlybirdError
 from earlybird.machine.flavours import find_flavour
 from earlybird.toolchain.build import native_sources
-from tests.native.test_partitioned import FAMILIES
+from tests.native.test_partitioned import FAMILIES, IN_SHARED_MEMORY
 from tests.partitioned import run_ranks
 
 pytestmark = [pytest.mark.mpi, pytest.mark.thorough, pytest.mark.timeout(300)]
@@ -155,6 +155,26 @@ def test_random_transfers_leave_no_fault_of_memory(for_memory):
     for_memory.run("partitioned_stress", STRESS, {"EARLYBIRD_LANES": "2"})
 
 
+def test_lanes_leave_no_fault_of_memory(for_memory):
+    for_memory.run("partitioned_cases", FAMILIES["lane"], {"EARLYBIRD_LANES": "3"})
+
+
+def test_shared_memory_leaves_no_fault_of_memory(for_memory):
+    cases = [case for family in ("order", "type", "ending", "thread") for case in FAMILIES[family]]
+    for_memory.run("partitioned_cases", cases, IN_SHARED_MEMORY)
+    for_memory.run("partitioned_stress", STRESS, IN_SHARED_MEMORY | {"EARLYBIRD_STATS": "1"})
+
+
+def test_threads_in_shared_memory_do_not_race(for_threads):
+    for_threads.run("partitioned_cases", FAMILIES["thread"], IN_SHARED_MEMORY)
+    for_threads.run("partitioned_cases", ["--level", "funneled", *FAMILIES["level"]], IN_SHARED_MEMORY)
+    for_threads.run("partitioned_stress", STRESS, IN_SHARED_MEMORY)
+
+
+def test_threads_on_several_lanes_do_not_race(for_threads):
+    for_threads.run("partitioned_cases", [*FAMILIES["lane"], *FAMILIES["thread"]], {"EARLYBIRD_LANES": "3"})
+
+
 def test_threads_do_not_race(for_threads):
     for_threads.run("partitioned_cases", FAMILIES["thread"])
 
@@ -172,5 +192,5 @@ def test_random_transfers_do_not_race(for_threads):
 
 
 def test_what_is_recorded_beside_a_progress_thread_does_not_race(for_threads, tmp_path):
-    env = {"EARLYBIRD_TRACE": str(tmp_path / "trace.json"), "EARLYBIRD_STATS": "1"}
+    env = {"EARLYBIRD_TRACE": str(tmp_path / "trace.json"), "EARLYBIRD_STATS": "1", "EARLYBIRD_LANES": "2"}
     for_threads.run("partitioned_stress", STRESS, env | {"EARLYBIRD_PROGRESS_THREAD": "1"})

@@ -13,11 +13,14 @@ from tests.core_library import (
     PLAN_FIRST_PLACES,
     PLAN_MAX_CUTS,
     SEGMENT_MAX_BYTES,
+    Proposal,
     Segments,
+    Spread,
     canonical,
     compile_core,
     cost_of,
     from_ends,
+    plan_input,
     predict_s,
     propose,
     select,
@@ -54,19 +57,18 @@ def assert_sound(first_byte, total_bytes):
 
 
 @QUICK
-@given(total_bytes=sizes, least_num=st.integers(1, 4))
-def test_canonical_segments_are_the_rule_without_gap_or_overlap(core, total_bytes, least_num):
-    first_byte = canonical(core, total_bytes, least_num)
+@given(total_bytes=sizes, wanted_num=st.integers(1, 4))
+def test_canonical_segments_are_the_rule_without_gap_or_overlap(core, total_bytes, wanted_num):
+    first_byte = canonical(core, total_bytes, wanted_num)
     assert_sound(first_byte, total_bytes)
-    num = min(max(total_bytes // 65536, least_num), 4)
-    num = max(min(num, total_bytes // 64), 1)
+    num = max(min(wanted_num, total_bytes // 64), 1)
     if total_bytes <= num * (SEGMENT_MAX_BYTES - 128):
         assert first_byte[:-1] == [total_bytes // num * s // 64 * 64 for s in range(num)]
 
 
 def test_the_last_canonical_segment_stays_short_enough_where_alignment_adds_to_it(core):
     for total_bytes in range(4 * SEGMENT_MAX_BYTES - 300, 4 * SEGMENT_MAX_BYTES + 3):
-        assert_sound(canonical(core, total_bytes), total_bytes)
+        assert_sound(canonical(core, total_bytes, 4), total_bytes)
 
 
 @QUICK
@@ -89,6 +91,28 @@ def test_segments_of_a_plan_end_where_it_says_and_are_cut_at_the_longest_message
         expected.append(end)
     assert from_ends(core, ends) == expected
     assert_sound(expected, ends[-1])
+
+
+@QUICK
+@given(
+    lengths=st.lists(st.integers(1, 1000), min_size=1, max_size=12),
+    num_lanes=st.integers(1, 16),
+    spread=st.tuples(st.integers(0, 20), st.integers(0, 3000)),
+)
+@example(lengths=[10] * 8, num_lanes=4, spread=(0, 0))
+@example(lengths=[10] * 8, num_lanes=3, spread=(2, 20))
+def test_the_lane_of_a_segment_follows_from_its_first_byte(core, lengths, num_lanes, spread):
+    """Neighbouring blocks go to lanes in turn; without keys each lane has an equal part of the bytes."""
+    ends = list(itertools.accumulate(lengths))
+    segments = Segments()
+    assert core.eb_segments_from_ends(len(ends), (c_int64 * len(ends))(*ends), byref(segments)) == 0
+    segments.spread = Spread(*spread)
+    used = min(spread[0] or num_lanes, num_lanes)
+    block_bytes = spread[1] or -(-ends[-1] // used)
+    lanes = [core.eb_segments_lane(byref(segments), s, num_lanes) for s in range(len(ends))]
+    assert lanes == [first // block_bytes % used for first in [0, *ends[:-1]]]
+    if not spread[1]:
+        assert lanes == sorted(lanes)
 
 
 @QUICK
@@ -145,8 +169,9 @@ def naive_timeline_s(lines, ready_s, num_bytes):
         _, latency_s, overhead_s, bandwidth = protocol_of(lines, size)
         alone_s, bytes_s = latency_s + size / bandwidth, size / lines[-1][3]
         busy_s = 1.2 * overhead_s + (min(bytes_s, alone_s) if alone_s > 0 else bytes_s)
-        free = max(free, ready) + busy_s
-        done = max(done, free + max(0, alone_s - busy_s))
+        begin = max(free, ready)
+        free = begin + busy_s
+        done = max(done, begin + alone_s)
     return done - max(ready_s)
 
 
@@ -423,6 +448,79 @@ def test_the_least_planned_size_is_the_first_that_can_gain(core):
     assert core.eb_planner_least_bytes(byref(cost_of([]))) == 0
 
 
+# The other paths -------------------------------------------------------------------------------------------
+
+RING, DIRECT = 1, 2
+QUICK_RING = [(0, 0.2e-6, 1e-7, 2e10)]
+
+
+def test_both_paths_are_proposed_each_with_its_own_costs(core):
+    cost, ring_cost = cost_of(EVERYDAY), cost_of(QUICK_RING)
+    ready_s = [0.0, 0.0, 0.0, 1e-3]
+    made = (Proposal * PLAN_MAX_CUTS)()
+    asked = plan_input(cost, ready_s, 1 << 18, ring_cost)
+    proposals = made[: core.eb_planner_propose(byref(asked), CUT_MAX_SEGMENTS, made)]
+    assert proposals[0].cut.path == RING
+    assert {one.cut.path for one in proposals if one.cut.num > 1} == {0, RING}
+    assert any((one.cut.path, one.cut.num) == (0, 1) for one in proposals)
+    for one in proposals:
+        ends = one.cut.ends()
+        lengths = [end - begin for begin, end in itertools.pairwise([0, *ends])]
+        last_s = [ready_s[min((end - 1) >> 18, 3)] for end in ends]
+        costs = ring_cost if one.cut.path == RING else cost
+        assert one.predicted_s == pytest.approx(predict_s(core, costs, last_s, lengths))
+        assert core.eb_planner_price_s(byref(asked), byref(one.cut)) == pytest.approx(one.predicted_s)
+
+
+@QUICK
+@given(
+    lines=protocols,
+    ring_lines=protocols,
+    ready_s=readiness,
+    partition_bytes=st.integers(1, 1 << 20),
+    max_segments=st.integers(1, 40),
+)
+def test_proposals_of_both_paths_are_bounded_and_the_best_of_each_is_among_them(
+    core, lines, ring_lines, ready_s, partition_bytes, max_segments
+):
+    made = (Proposal * (PLAN_MAX_CUTS + 4))()
+    cost, ring_cost = cost_of(lines), cost_of(ring_lines)
+    best_s = {}
+    for path, asked in (
+        (0, plan_input(cost, ready_s, partition_bytes)),
+        (RING, plan_input(ring_cost, ready_s, partition_bytes)),
+    ):
+        core.eb_planner_propose(byref(asked), max_segments, made)
+        best_s[path] = made[0].predicted_s
+    asked = plan_input(cost, ready_s, partition_bytes, ring_cost)
+    num = core.eb_planner_propose(byref(asked), max_segments, made)
+    proposals = made[:num]
+    assert num <= PLAN_MAX_CUTS
+    assert any((one.cut.path, one.cut.num) == (0, 1) for one in proposals)
+    for path, expected_s in best_s.items():
+        assert min(one.predicted_s for one in proposals if one.cut.path == path) == expected_s
+    times = [one.predicted_s for one in proposals]
+    assert times == sorted(times)
+
+
+def test_the_best_of_each_of_three_paths_is_proposed_the_quickest_first(core):
+    made = (Proposal * PLAN_MAX_CUTS)()
+    costs = {0: cost_of(EVERYDAY), RING: cost_of([(0, 1e-6, 1e-6, 1e9)]), DIRECT: cost_of(QUICK_RING)}
+    for first, second in ((RING, DIRECT), (DIRECT, RING)):
+        asked = plan_input(costs[0], [0.0, 0.0, 1e-4, 1e-3], 1 << 18, costs[first], costs[second])
+        num = core.eb_planner_propose(byref(asked), CUT_MAX_SEGMENTS, made)
+        assert made[0].cut.path == (RING if first == DIRECT else DIRECT)
+        assert {one.cut.path for one in made[:num]} == {0, RING, DIRECT}
+
+
+def test_without_costs_of_another_path_it_is_not_proposed(core):
+    made = (Proposal * PLAN_MAX_CUTS)()
+    for unknown in (None, cost_of([])):
+        asked = plan_input(cost_of(EVERYDAY), [0.0] * 4, 1 << 18, unknown, unknown)
+        num = core.eb_planner_propose(byref(asked), CUT_MAX_SEGMENTS, made)
+        assert {one.cut.path for one in made[:num]} == {0}
+
+
 # Is it worth while to try? ----------------------------------------------------------------------------------
 
 
@@ -477,5 +575,36 @@ def test_every_partition_is_sent_early_if_it_costs_little(core):
     assert send_early(core, cost_of([]), ready_s, 64) is None  # no costs are known
 
 
+def test_what_is_sent_early_by_the_ring_can_go_back_to_messages(core):
+    made = (Proposal * PLAN_MAX_CUTS)()
+    asked = plan_input(cost_of(EVERYDAY), [0.0, 2.5e-4, 5e-4, 7.5e-4], 64, cost_of(QUICK_RING))
+    assert core.eb_policy_send_early(byref(asked), CUT_MAX_SEGMENTS, 0.0, made) == 2
+    assert [(one.cut.path, one.cut.ends()) for one in made[:2]] == [
+        (path, [64, 128, 192, 256]) for path in (1, 0)
+    ]
+
+
 def test_transfers_below_128_KiB_are_short(core):
     assert [core.eb_planner_is_short(size) for size in (0, (1 << 17) - 1, 1 << 17)] == [True, True, False]
+
+
+def test_one_segment_by_the_ring_comes_before_further_ones_that_hardly_gain(core):
+    made = (Proposal * PLAN_MAX_CUTS)()
+    ready_s = [1e-9 * p for p in range(32)]
+    asked = plan_input(cost_of(EVERYDAY), ready_s, 256, cost_of(QUICK_RING))
+    num = core.eb_policy_select(
+        byref(asked), core.eb_planner_propose(byref(asked), CUT_MAX_SEGMENTS, made), made
+    )
+    assert num <= PLAN_MAX_CUTS and (made[0].cut.path, made[0].cut.num) == (1, 1)
+    assert any((one.cut.path, one.cut.num) == (0, 1) for one in made[:num])
+
+
+def test_a_ring_that_is_not_predicted_to_gain_is_left_to_a_late_trial(core):
+    made = (Proposal * PLAN_MAX_CUTS)()
+    for slower, paths in ((1.0, [0, 1]), (3.0, [0])):
+        ring = cost_of([(0, slower * 1.2e-6, 0.4e-6, 10e9)])
+        asked = plan_input(cost_of([(0, 1.2e-6, 0.4e-6, 10e9)]), [0.0] * 4, 64, ring)
+        num = core.eb_policy_select(
+            byref(asked), core.eb_planner_propose(byref(asked), CUT_MAX_SEGMENTS, made), made
+        )
+        assert [one.cut.path for one in made[:num]] == paths

@@ -22,6 +22,7 @@ def number(output: str, label: str) -> int:
 
 
 @pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.one_mpi
 def test_every_allocation_of_a_request_may_fail(mpi, program, who):
     flavour = find_flavour(mpi)
     status, output = run_ranks(flavour, 2, [program(flavour, "failing_memory"), who], {}, 60)
@@ -40,10 +41,10 @@ def test_every_allocation_of_a_start_may_fail(mpi, program, who, tmp_path):
     status, output = run_ranks(flavour, 2, [program(flavour, "failing_starts"), who, counts], {}, 60)
     assert status not in (None, 0, 3), output[-2000:]  # it ends by MPI_Abort
     output = counts.read_text()
-    assert number(output, "failed") >= 4 * 3
+    assert number(output, "failed") >= 4
     assert number(output, "delivered") >= 4 * 15
-    # A first start sent from copies allocates each segment, 2 or 4 by the measured costs, and their list.
-    assert number(output, "retried") in ((0,) if who else (2 * (2 + 1), 2 * (4 + 1)))
+    # A first start sent from copies allocates each segment, 1, 2 or 4 by the measured costs, and their list.
+    assert number(output, "retried") in ((0,) if who else (2 * (1 + 1), 2 * (2 + 1), 2 * (4 + 1)))
 
 
 # Which of the allocations is refused. Those of the list of loaded objects come first in MPI_Init.
@@ -51,6 +52,7 @@ PARTS = {"init": (2, 7), "meeting": tuple(range(0, 9, 2)), "communicators": (1, 
 
 
 @pytest.mark.parametrize(("part", "who"), [("init", 0), ("meeting", 1), ("communicators", 0)])
+@pytest.mark.one_mpi
 def test_an_allocation_that_fails_elsewhere_ends_in_a_sentence_or_in_data(mpi, program, part, who):
     flavour = find_flavour(mpi)
     num_refused = num_ended = num_said = 0

@@ -80,6 +80,7 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int ta
 """
 
 
+@pytest.mark.one_mpi
 def test_messages_are_dealt_out_in_turn_each_of_a_pair_with_a_tag_of_its_own(
     mpi, tmp_path, preload_source, monkeypatch
 ):
@@ -112,6 +113,7 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int ta
 
 
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.one_mpi
 def test_where_tags_run_out_messages_still_match(mpi, tmp_path, preload_source, threads):
     preload_source(mpi, FEW_TAGS)
     # Three tags for two threads: dealt out in turn, messages of one tag would be on both.
@@ -149,6 +151,7 @@ def test_every_thread_has_a_core_of_its_own(mpi, tmp_path):
     assert not launched.record["oversubscribed"] and not launched.samples[0].oversubscribed
 
 
+@pytest.mark.one_mpi
 def test_more_threads_than_cores_are_marked(mpi, tmp_path, only_core):
     launched = exchange(mpi, tmp_path, [], 1, 2)
     (rank,) = launched.record["placement"]

@@ -47,7 +47,7 @@ from earlybird.patterns.graph_files import parse_graph
 
 GOLDEN = Path(__file__).parents[1] / "recorded" / "golden"
 MANY = settings(
-    max_examples=80, deadline=None, derandomize=True, database=None,
+    max_examples=40, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 

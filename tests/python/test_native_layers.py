@@ -24,7 +24,8 @@ SOURCES = LIBRARY_SOURCES + KERNEL_SOURCES
 LIBRARY_LAYERS = (
     {"include"},
     {"partitioned/segmentation", "partitioned/tags"},
-    {"partitioned/process"},
+    {"partitioned/cache", "partitioned/process"},
+    {"partitioned/node"},
     {"partitioned/domain"},
     {"partitioned/matching"},
     {"partitioned/wire"},
@@ -35,7 +36,7 @@ LIBRARY_LAYERS = (
     {"interpose"},
     {"interpose/fortran"},
     {"recorder/recording"},
-    {"recorder/calls", "recorder/threads"},
+    {"recorder/agent", "recorder/calls", "recorder/threads"},
 )
 KERNEL_LAYERS = (
     {"include"},
@@ -45,14 +46,15 @@ KERNEL_LAYERS = (
     {"harness/clocks"},
     {"harness/sampling"},
     {"harness"},
-    {"kernels/collectives/parts", "kernels/computing", "kernels/methods/parts"},
+    {"kernels/collectives/parts", "kernels/computing", "kernels/methods/parts", "kernels/packed"},
     {"kernels/collectives/algorithms"},
     {"kernels/collectives/operations"},
     {"kernels/collectives", "kernels/methods", "kernels/motifs", "kernels/nodes"},
     {"kernels"},
 )
 KNOW_NO_MPI = (
-    "partitioned/segmentation", "partitioned/tags", "partitioned/wire/tracking",
+    "partitioned/cache", "partitioned/segmentation", "partitioned/tags", "partitioned/wire/tracking",
+    "partitioned/node/host_memory", "partitioned/node/ring", "partitioned/node/shared_file",
     "harness/text", "harness/messages", "harness/request", "harness/team/location",
     "harness/clocks/clock_line", "harness/sampling/stop_rule", "kernels/collectives/algorithms/method_name",
     "kernels/collectives/parts/segments", "kernels/collectives/parts/tree",

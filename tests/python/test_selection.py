@@ -5,8 +5,11 @@ from types import SimpleNamespace as Made
 from tests import selection
 
 
-def item(nodeid, **params):
-    return Made(nodeid=nodeid, callspec=Made(params=params)) if params else Made(nodeid=nodeid)
+def item(nodeid, mark=None, **params):
+    made = Made(nodeid=nodeid, get_closest_marker=lambda name: name == mark)
+    if params:
+        made.callspec = Made(params=params)
+    return made
 
 
 def report(nodeid, reason=None):
@@ -26,6 +29,26 @@ def test_what_passed_for_one_mpi_is_still_run_on_another():
     selected, _, causes = selection.split(items, ["mpich", "intel"], frozenset({"a[mpich]", "b"}))
     assert [one.nodeid for one in selected] == ["a[intel]", "c"]
     assert causes == {selection.ALREADY_PASSED: 2}
+
+
+def test_what_does_not_depend_on_the_mpi_is_run_on_one():
+    items = [
+        item(f"{name}[{mpi}]", name, mpi=mpi) for name in ("one_mpi", "b") for mpi in ("openmpi", "intel")
+    ]
+    _, left_out, causes = selection.split(items, ["openmpi", "intel"], frozenset())
+    assert [one.nodeid for one in left_out] == ["one_mpi[intel]"]
+    assert causes == {selection.ON_ONE_MPI: 1}
+    assert selection.split(items, ["openmpi", "intel"], frozenset(), every_mpi=True)[0] == items
+
+
+def test_a_process_runs_a_file_as_a_whole_and_a_native_one_mpi_by_mpi():
+    assert (
+        selection.unit_of("tests/native/test_a.py::test_b[mpich-2_ranks]") == "tests/native/test_a.py mpich"
+    )
+    assert selection.unit_of("tests/native/test_a.py::test_b[2-intel]") == "tests/native/test_a.py intel"
+    for alone in ("tests/native/test_a.py", "tests/e2e/test_a.py", "tests/python/cli/test_a.py"):
+        assert selection.unit_of(f"{alone}::test_b[of intel::]") == alone
+    assert selection.unit_of("tests/e2e/test_a.py::test_b[intel]") == "tests/e2e/test_a.py"
 
 
 def test_a_test_passed_when_its_fixtures_ended_without_an_error_too(tmp_path):

@@ -238,8 +238,6 @@ _OF_RECORDINGS = shown(
     "pattern recording rec --all --combined --one-sided -o made.npz",
     "export rec --to matrix-market -o made.mtx",
     "export rec --to goal -o made.goal",
-    "project rec --profile planted.json --partitions 4 --json",
-    "advise program rec --profile planted.json --to-layout 2x1x1 --json",
     "record --merge rec --json",
 )
 _OF_RUN = shown("run", "baseline save name run --folder kept", "export run --to openmetrics -o made.prom")
@@ -277,7 +275,6 @@ _OF_COLLECTIVES = (
     "predict collective --op reduce --ranks 8 --size 64KiB --profile profile.json --map-by node --reference",
     "advise collective --op bcast --ranks 8 --size 1KiB --profile profile.json --json",
     "advise collective --op all --ranks 8 --profile profile.json --config rules",
-    "project rec --profile profile.json --json",
 )
 _OF_LAYOUTS = (
     "predict pattern.csv --profile planted.json --layout layout.csv --json",
@@ -374,9 +371,7 @@ FORMATS: dict[str, Format] = {
     "collective-prediction": Format(
         made(_COLLECTIVE_PROFILE, _OF_COLLECTIVES[0]), shown("made.json", page=False)
     ),
-    "collective-profile": Format(
-        _COLLECTIVE_PROFILE, shown("profile.json", *_OF_COLLECTIVES), folder("recording-1", "rec")
-    ),
+    "collective-profile": Format(_COLLECTIVE_PROFILE, shown("profile.json", *_OF_COLLECTIVES)),
     "collective-run": Format(_collective_run, (*_OF_RUN, *_FITTED_RUN)),
     "collectives-advice": Format(golden("collectives-advice"), shown("collectives-advice.json")),
     "compared-run": Format(_RUN, (*_OF_RUN, *_OF_TWO_RUNS), _BEFORE),
@@ -438,12 +433,18 @@ FORMATS: dict[str, Format] = {
         _pattern,
     ),
     "profile-with-forms": Format(golden("profile"), _OF_EXCHANGES[1:5], _pattern),
-    "projection": Format(golden("projection"), shown("projection.json")),
+    "projection": Format(golden("projection"), shown("projection.json", page=False)),
     "rank-file": Format(text(hosts_txt=_RANKS), _of_hosts("mpich"), golden("layout")),
     "recording": Format(folder("recording-1", "rec"), _OF_RECORDINGS, _planted),
     "recording-events": Format(
         folder("recording-1-trace-2", "rec"),
-        (*_OF_RECORDINGS, "export rec --to chrome-trace -o made.json"),
+        (
+            *_OF_RECORDINGS,
+            "export rec --to chrome-trace -o made.json",
+            "predict program rec --profile planted.json --balance all --progress --json",
+            "predict program rec --profile planted.json --trace made.json",
+            "advise program rec --profile planted.json --to-layout 2x1x1 --json",
+        ),
         _planted,
     ),
     "replay": Format(
@@ -469,6 +470,7 @@ FORMATS: dict[str, Format] = {
     "run-comparison": Format(
         golden("run-comparison"), shown("run-comparison.json", "show run-comparison.json --format junit")
     ),
+    "simulated-program": Format(golden("simulated-program"), shown("simulated-program.json", page=False)),
     "simulated-machine": Format(
         golden("simulated-machine"),
         ("predict pattern.csv --machine simulated-machine.json --layout 2x1x2 --json",),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 
@@ -97,6 +98,14 @@ CacheFlusher::CacheFlusher(const std::vector<Cpu> &cpus)
   const std::size_t step = probe_step_bytes / sizeof(chain_[0]);
   for (std::size_t k = 0; k < num_probes; ++k)
     chain_[k * step] = static_cast<std::uint32_t>((k + probe_stride) % num_probes * step);
+}
+
+CacheFlusher &CacheFlusher::of(const std::vector<Cpu> &cpus) {
+  static std::map<std::vector<int>, CacheFlusher> flushers;
+  std::vector<int> numbers;
+  for (const Cpu &cpu : cpus) numbers.push_back(cpu.number);
+  const auto known = flushers.find(numbers);
+  return known != flushers.end() ? known->second : flushers.try_emplace(numbers, cpus).first->second;
 }
 
 void CacheFlusher::flush() {

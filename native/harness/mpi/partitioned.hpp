@@ -13,9 +13,8 @@
 
 namespace earlybird {
 
-// libearlybird has nearly always found the segments of a request by then: it searches from start 2 or 16 on, or 32 if an earlier
-// request provided the initial ones, for at most 38 starts; again from start 48 on; and once more if two searches must agree.
-constexpr int starts_until_settled = 110;
+// libearlybird has nearly always found the segments of a request by then.
+constexpr int starts_until_settled = EARLYBIRD_STARTS_UNTIL_SETTLED;
 
 // Ends the program with a message about `what` unless partitioned communication is provided by libearlybird
 // (`from_libearlybird`) or by the MPI itself (otherwise).

@@ -130,7 +130,9 @@ Request options_of(const Json &value) {
   if (rules.mode != "median" && rules.mode != "paper") options.refuse_value("mode", rules.mode, "median or paper");
   options.take("target", rules.target);
   options.take("budget_s", rules.budget_s);
+  options.take("most_s", rules.most_s);
   options.take("min_iterations", rules.min_iterations, 1, max_int);
+  options.take("min_cold_iterations", rules.min_cold_iterations, 1, max_int);
   options.take("paper_iterations", rules.paper_iterations, 1, max_int);
   options.take("paper_retries", rules.paper_retries, 0, max_int);
   options.take("t_quantile", rules.t_quantile);

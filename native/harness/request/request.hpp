@@ -56,6 +56,8 @@ struct StopRules {
   double target = 0.02;         // relative half-width to reach
   double budget_s = 0.2;        // wall time per point
   int min_iterations = 30;      // after the warm-up
+  int min_cold_iterations = 8;  // instead, beyond the budget, where the caches are emptied before each iteration
+  double most_s = 3600;         // wall time after which a point ends, whatever number of iterations it has by then
   int max_iterations = 100000;
   int paper_iterations = 150;
   int paper_retries = 50;

@@ -160,23 +160,28 @@ bool Sampler::apply_paper_rule(Series &series) const {
   return series.converged = stop_paper(counted, rules_.t_quantile, rules_.paper_target);
 }
 
-// The number of rounds to measure next by the median rule if one takes `round_s` and `left_s` of the budget is left; 0 to
-// stop.
-int Sampler::next_rounds(std::vector<Series> &all, int taken, double round_s, double left_s) const {
+// The number of iterations that are measured by the median rule even beyond the budget, enough for an interval.
+int Sampler::least_iterations(const Operation &operation) const {
+  return operation.cold ? std::min(rules_.min_iterations, rules_.min_cold_iterations) : rules_.min_iterations;
+}
+
+// The number of rounds to measure next by the median rule if one takes `round_s` and all have taken `spent_s`, and every
+// point needs `least`; 0 to stop.
+int Sampler::next_rounds(std::vector<Series> &all, int least, int taken, double round_s, double spent_s) const {
   bool converged = true;
   int missing = 0;
   for (Series &series : all) {
     apply_median_rule(series, rules_.target, rules_.min_iterations);
     converged = converged && series.converged;
     const std::size_t steady = series.times_s.size() - series.warmup;
-    missing = std::max(missing, rules_.min_iterations - static_cast<int>(steady));
+    missing = std::max(missing, least - static_cast<int>(steady));
   }
   if (converged) return 0;
   // Grow the series by half each time, but not beyond the remaining budget at the current pace.
-  const double affordable = left_s / round_s;
+  const double affordable = (rules_.budget_s - spent_s) / round_s;
   const double grown = std::min<double>({taken / 2.0 + 1, affordable, double(rules_.max_iterations - taken)});
-  // Every point gets enough iterations for an interval, even beyond the budget.
-  return std::max({static_cast<int>(grown), missing, 0});
+  const double allowed = std::max((rules_.most_s - spent_s) / round_s, 0.0);
+  return static_cast<int>(std::min(std::max({grown, double(missing), 0.0}), allowed));
 }
 
 // Rounds of the operations that have to settle; returns how many.
@@ -213,7 +218,9 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
   }
   const int settling = settle(operations, all);
   const double settled_s = now_s();
-  int chunk = fixed_iterations > 0 ? fixed_iterations : paper ? rules_.paper_iterations + 1 : rules_.min_iterations;
+  const int least = least_iterations(operations.front());
+  // The first round shows how long one takes: seconds, where many ranks share few cores and wait by spinning.
+  int chunk = fixed_iterations > 0 ? fixed_iterations : paper ? rules_.paper_iterations + 1 : 1;
   int taken = 0, retries = 0;
   while (chunk > 0) {
     measure_rounds(operations, settling + taken, chunk, all);
@@ -227,7 +234,7 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
       if (!converged && retries++ < rules_.paper_retries) next = chunk;
     } else if (team_.rank() == 0) {
       const double end_s = now_s();
-      next = next_rounds(all, taken, (end_s - settled_s) / taken, rules_.budget_s - (end_s - begin_s));
+      next = next_rounds(all, least, taken, (end_s - settled_s) / taken, end_s - begin_s);
     }
     chunk = team_.broadcast(next);
   }

@@ -65,6 +65,7 @@ struct Operation {
   int iterations = 0;  // exact number for operations that are long by design; 0 uses the stop rule
   std::vector<std::pair<std::string, std::string>> extra_members;  // further members of the sample, in JSON
   int settling = 0;    // iterations until the method has adapted; they always count as warm-up
+  bool cold = false;   // `prepare` empties the caches, which takes long: fewer iterations are measured beyond the budget
 };
 
 class Sampler {
@@ -105,7 +106,8 @@ class Sampler {
   void measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all);
   int settle(const std::vector<Operation> &operations, std::vector<Series> &all);
   bool apply_paper_rule(Series &series) const;
-  int next_rounds(std::vector<Series> &all, int taken, double round_s, double left_s) const;
+  int least_iterations(const Operation &operation) const;
+  int next_rounds(std::vector<Series> &all, int least, int taken, double round_s, double spent_s) const;
 
   Team &team_;
   StopRules rules_;

@@ -1,33 +1,57 @@
-/* Observes a channel's starts, searches the segments that take least, and agrees on them with the other side. */
+/* Observes a channel's starts, and carries what the policy of its kind decides to the other side. */
 #include "partitioned/adaptation/adaptation.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "partitioned/adaptation/learned.h"
-#include "partitioned/adaptation/schedule.h"
+#include "partitioned/adaptation/feedback.h"
 #include "partitioned/domain/domain.h"
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/process/clock.h"
 #include "partitioned/process/send_time.h"
-#include "partitioned/segmentation/search.h"
 #include "partitioned/wire/tracking.h"
 
 #define NEVER UINT64_MAX
-/* The program has changed if another segmentation now promises this much more than when the current one was found. */
-#define CHANGED 0.85
 
-/* The layout of a segmentation message: the number of ends, the total, the start of the next message, the ends. */
-enum { MESSAGE_NUM, MESSAGE_TOTAL, MESSAGE_NEXT_DUE, MESSAGE_ENDS };
+/* The layout of a segmentation message: numbers, the ends of the segments used from the next start on, and those of a trial. */
+enum {
+  MESSAGE_TOTAL,
+  MESSAGE_NEXT_DUE,
+  MESSAGE_START, /* of the message */
+  MESSAGE_FEEDBACK_FROM,
+  MESSAGE_FEEDBACK_END,
+  MESSAGE_TRIAL_FROM,
+  MESSAGE_TRIAL_END,
+  MESSAGE_LANES, /* how the segments are spread over lanes */
+  MESSAGE_BLOCK_BYTES,
+  MESSAGE_PATH, /* of the segments used from the next start on, and of those of a trial */
+  MESSAGE_TRIED_PATH,
+  MESSAGE_OFFSET, /* of the memory that each path but messages uses */
+  MESSAGE_LAST_OFFSET = MESSAGE_OFFSET + EB_NUM_PATHS - 1 - EB_PATH_RING,
+  MESSAGE_NUM,
+  MESSAGE_NUM_TRIED, /* 0: no trial */
+  MESSAGE_ENDS
+};
 
-struct eb_trial {
-  eb_search *search;  /* proposed or in progress; otherwise NULL, because a program may have thousands of requests */
-  bool is_searching;
-  bool is_doubted;     /* the last search chose several segments; another must, too */
-  bool is_recalled, has_changed; /* what goes with a proposal */
-  eb_learned in_use;   /* what the last search found, or was learned before; `seen` is that of the last proposal */
-  double began_s;     /* the search */
-  eb_send_time before[EB_SEND_TIME_PLACES]; /* what threads had spent in sends when the start began */
+/* Starts whose times are kept; those of start s are at s % NUM_RECORDS. */
+enum { NUM_RECORDS = EB_POLICY_MAX_OBSERVED };
+
+/* Of a start, until its last partition was ready. */
+typedef struct {
+  _Atomic double done_s;   /* by the clock */
+  _Atomic double all_s;    /* without the sends of other channels */
+  _Atomic double own_s;    /* in the sends of this channel */
+  _Atomic double others_s; /* in those of others, by the thread of the last partition */
+} start_times;
+
+struct eb_record {
+  start_times times[NUM_RECORDS];
+  eb_expected_feedback *feedback[NUM_RECORDS]; /* or NULL */
+  double began_s;                              /* the first of them */
+  double started_s, clock_ahead_s;             /* this start, by the stopwatch; the clock less the stopwatch */
+  eb_send_time before[EB_SEND_TIME_PLACES];    /* what threads had spent in sends when the start began */
+  /* Written and read by all threads that mark partitions in an observed start. */
+  _Alignas(64) _Atomic double own_s; /* spent in the sends of this channel since the start */
 };
 
 /* Both sides compute the same result; a transfer of more segments than a message can hold keeps the canonical ones. */
@@ -40,56 +64,46 @@ static bool is_small(const eb_transfer *transfer) {
   return transfer->total_bytes < eb_transfer_agreement(transfer)->least_adapted_bytes;
 }
 
-/* Between nodes a message takes cores some microseconds, which other requests wait for: the time of its own request does not show
- * it. From this size on its bytes take longer than that at 10 Gbit/s, and more messages may be worth it. */
-#define MAX_STRICT_BYTES (INT64_C(16) * 1024)
+/* For less the system's call takes as long as the copy. A sender of so much waits for its receiver by messages, too. */
+#define MIN_DIRECT_BYTES (INT64_C(64) * 1024)
 
-static bool is_strict(const eb_transfer *transfer) {
-  return transfer->total_bytes <= MAX_STRICT_BYTES && eb_transfer_is_inter_node(transfer);
+/* The costs of another path, if the policy may choose it; otherwise NULL. */
+static const eb_cost *cost_of(const eb_adaptation *own, eb_path path) {
+  const eb_cost *const cost = path == EB_PATH_RING ? &eb_world.config.node_ring : &eb_world.config.node_direct;
+  const bool is_possible = eb_world.config.node_path == EB_NODE_AUTO && cost->num > 0 &&
+                           !(own->paths_without_memory & 1U << path) &&
+                           (path == EB_PATH_RING || own->transfer->total_bytes >= MIN_DIRECT_BYTES);
+  return is_possible && eb_wire_may_use(own->wire, path) ? cost : NULL;
 }
-
-/* Between nodes the bytes of larger transfers take much longer than messages cost: it is well predicted that several segments gain
- * if partitions become ready one after another, though not how many segments gain most. Where ranks share cores, times vary from
- * start to start by more than this gain: of 8 requests of 48 KiB in four partitions between four nodes on two cores, four kept one
- * message, though one per partition made the step 10 % shorter. Costs of larger transfers are extrapolated. */
-static bool trusts_predictions(const eb_transfer *transfer) {
-  return eb_transfer_is_inter_node(transfer) && !is_strict(transfer) && eb_planner_is_short(transfer->total_bytes);
-}
-
-/* Must two searches agree on several segments? A program may have many short transfers, all of which search at the same time, on
- * cores that they share: with 8 requests of 3 KiB each between four nodes on two cores, single searches chose two segments for
- * three of them, whose messages cost every other request time. */
-static bool is_to_be_confirmed(const eb_transfer *transfer) {
-  return eb_transfer_is_inter_node(transfer) ? is_strict(transfer) : eb_planner_is_short(transfer->total_bytes);
-}
-
-static uint64_t first_due(const eb_transfer *transfer) { return eb_schedule_first(is_small(transfer)); }
 
 static bool is_due(const eb_adaptation *own) { return own->start == own->next_due; }
 
-/* Those of a search, and those before a message. */
-static bool is_to_be_observed(const eb_adaptation *own) {
-  return own->next_due != NEVER && own->start + EB_SCHEDULE_NUM_OBSERVED >= own->next_due &&
-         (own->trial || !own->transfer->is_send);
+/* Does the receiver send feedback? Asked once the message of this start is known; every start with feedback is observed. */
+static bool has_feedback(const eb_adaptation *own) { return own->start >= own->feedback_from && own->start < own->feedback_end; }
+
+/* The first message follows start 1 where it is in start 2. */
+static bool is_ready_noted(const eb_adaptation *own) {
+  return own->adapts && own->is_check && own->start < own->next_due && own->start + (uint64_t)own->num_ready >= own->next_due;
 }
 
-/* Does the receiver send feedback? On the starts of a search, in which the next start has a message, too. Asked once the message
- * of this start is known; every start with feedback is observed. */
-static bool has_feedback(const eb_adaptation *own) {
-  return own->start > first_due(own->transfer) && own->next_due == own->start + 1;
-}
+/* Of partitions of small transfers only the first and the last ones matter. */
+enum { NUM_NOTED_OF_SMALL = 16 };
 
 int eb_adaptation_begin(eb_adaptation *own, const eb_transfer *transfer, eb_wire *wire) {
   own->transfer = transfer;
   own->wire = wire;
-  own->next_due = exchanges(transfer) ? first_due(transfer) : NEVER;
+  own->next_due = exchanges(transfer) ? eb_policy_first_message(is_small(transfer)) : NEVER;
   if (!transfer->is_send || transfer->mode.kind != EB_AUTO || own->next_due == NEVER) return MPI_SUCCESS;
-  if (transfer->num_partitions == 1 && !eb_planner_can_gain(transfer->cost, transfer->total_bytes, transfer->partition_bytes))
+  if (transfer->num_partitions == 1 && !eb_planner_can_gain(transfer->cost, transfer->total_bytes, transfer->partition_bytes) &&
+      !eb_planner_gains_by_ring(transfer->cost, cost_of(own, EB_PATH_RING), transfer->total_bytes))
     return MPI_SUCCESS;
   /* The times of more partitions than that would take more memory than their data. */
-  if (transfer->num_partitions > EB_MAX_PARTITION_STATES) return MPI_SUCCESS;
-  own->trial = calloc(1, sizeof *own->trial);
-  return own->trial ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  own->adapts = own->is_check = transfer->num_partitions <= EB_MAX_PARTITION_STATES;
+  /* Short transfers of many partitions may not spend their time on clock readings, and gain little from knowing each. */
+  const int num_noted = is_small(transfer) ? NUM_NOTED_OF_SMALL : EB_CUT_MAX_SEGMENTS;
+  own->stride = eb_planner_is_short(transfer->total_bytes) ? 1 + (transfer->num_partitions - 1) / num_noted : 1;
+  own->num_ready = is_small(transfer) ? 1 : EB_POLICY_NUM_READY;
+  return MPI_SUCCESS;
 }
 
 static void set_counted(eb_adaptation *own, bool is_counted) {
@@ -97,143 +111,211 @@ static void set_counted(eb_adaptation *own, bool is_counted) {
   own->is_counted = is_counted;
 }
 
-void eb_adaptation_end(eb_adaptation *own) {
+static void drop_record(eb_adaptation *own) {
   eb_feedback ignored;
-  for (int r = 0; r < EB_NUM_RECORDS; r++) (void)eb_feedback_take(&own->feedback[r], &ignored);
-  set_counted(own, false);
-  eb_segments_free(&own->next_segments);
-  free(own->ready_s);
-  if (own->trial) free(own->trial->search);
-  free(own->trial);
-  free(own->message);
+  for (int r = 0; own->record && r < NUM_RECORDS; r++) (void)eb_feedback_take(&own->record->feedback[r], &ignored);
+  free(own->record);
+  own->record = NULL;
 }
 
-bool eb_adaptation_take_segments(eb_adaptation *own, eb_segments *segments) {
-  if (own->next_segments.num == 0) return false;
-  *segments = own->next_segments;
-  own->next_segments = (eb_segments){0, NULL};
-  return true;
+static void drop_ready(eb_adaptation *own) {
+  free(own->ready_s);
+  own->ready_s = NULL;
+}
+
+/* Messages are rare, and there may be thousands of requests. */
+static void drop_message(eb_adaptation *own) {
+  free(own->message);
+  own->message = NULL;
+}
+
+void eb_adaptation_end(eb_adaptation *own) {
+  set_counted(own, false);
+  eb_kind_leave(own->kind, own);
+  drop_record(own);
+  drop_ready(own);
+  drop_message(own);
+}
+
+static eb_spread spread_in(const int64_t *message) { return (eb_spread){message[MESSAGE_LANES], message[MESSAGE_BLOCK_BYTES]}; }
+
+/* Does a message name a path? */
+static bool names(const int64_t *message, int path) {
+  return message[MESSAGE_PATH] == path || (message[MESSAGE_NUM_TRIED] > 0 && message[MESSAGE_TRIED_PATH] == path);
+}
+
+static int64_t *offset_in(int64_t *message, int path) { return &message[MESSAGE_OFFSET + path - EB_PATH_RING]; }
+
+int eb_adaptation_take_segments(eb_adaptation *own, uint64_t start, eb_segments *segments) {
+  const int64_t *const message = own->message;
+  segments->num = 0;
+  if (!message) return MPI_SUCCESS;
+  const uint64_t next = (uint64_t)message[MESSAGE_START] + 1, from = (uint64_t)message[MESSAGE_TRIAL_FROM];
+  const uint64_t end = (uint64_t)message[MESSAGE_TRIAL_END];
+  const int num = (int)message[MESSAGE_NUM], num_tried = (int)message[MESSAGE_NUM_TRIED];
+  const bool is_trial = num_tried > 0 && start >= from && start < end;
+  if (start != next && (num_tried == 0 || (start != from && start != end))) return MPI_SUCCESS;
+  eb_segments made;
+  if (eb_segments_from_ends(is_trial ? num_tried : num, message + MESSAGE_ENDS + (is_trial ? num : 0), &made) != 0)
+    return MPI_ERR_NO_MEM;
+  made.spread = spread_in(message);
+  for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) /* segments were sent through it in the last start */
+    if (!names(message, path)) eb_wire_leave_memory(own->wire, (eb_path)path);
+  made.path = (eb_path)message[is_trial ? MESSAGE_TRIED_PATH : MESSAGE_PATH];
+  if (num_tried == 0 || start >= end) drop_message(own);
+  if (eb_segments_equal(&made, eb_wire_segments(own->wire))) eb_segments_free(&made);
+  else *segments = made;
+  return MPI_SUCCESS;
 }
 
 /* ---- The times of a start ---- */
 
-static int select_record(eb_adaptation *own) {
-  own->record = (int)(own->start % EB_NUM_RECORDS);
-  own->is_observed = is_to_be_observed(own);
-  if (!own->trial) return MPI_SUCCESS;
-  set_counted(own, own->is_observed);
-  const bool is_searching = own->trial->is_searching;
-  if (own->is_observed && !is_searching && !own->ready_s) /* without it nothing is proposed */
-    own->ready_s = calloc((size_t)own->transfer->num_partitions, EB_NUM_RECORDS * sizeof *own->ready_s);
-  own->proposes = own->ready_s && !is_searching && own->start + 1 == own->next_due;
-  if (!has_feedback(own)) return MPI_SUCCESS;
-  eb_expected_feedback **const expected = &own->feedback[own->record];
+static start_times *times_of(const eb_adaptation *own, uint64_t start) { return &own->record->times[start % NUM_RECORDS]; }
+
+static int expect_feedback(eb_adaptation *own) {
+  eb_expected_feedback **const expected = &own->record->feedback[own->start % NUM_RECORDS];
   eb_feedback unread;
   (void)eb_feedback_take(expected, &unread);
   return eb_feedback_expect(own->transfer->wire_peer, eb_wire_feedback_tag(own->wire), expected);
 }
 
+static int observe_start(eb_adaptation *own) {
+  const bool is_noted = is_ready_noted(own);
+  if (!own->transfer->is_send) {
+    own->is_observed = is_due(own) || has_feedback(own);
+    return MPI_SUCCESS;
+  }
+  own->is_observed = own->adapts && (has_feedback(own) || is_noted);
+  set_counted(own, own->is_observed);
+  own->proposes = false;
+  if (!own->is_observed) return MPI_SUCCESS;
+  if (!own->record) {
+    own->record = aligned_alloc(64, sizeof *own->record);
+    if (!own->record) return MPI_ERR_NO_MEM;
+    memset(own->record, 0, sizeof *own->record);
+    own->record->began_s = eb_now_s();
+  }
+  if (is_noted && !own->ready_s) /* without it nothing is proposed */
+    own->ready_s = calloc((size_t)own->transfer->num_partitions, EB_POLICY_NUM_READY * sizeof *own->ready_s);
+  own->proposes = own->ready_s && own->start + 1 == own->next_due;
+  return has_feedback(own) ? expect_feedback(own) : MPI_SUCCESS;
+}
+
 void eb_adaptation_set_started(eb_adaptation *own) {
-  atomic_store_explicit(&own->own_s, 0, memory_order_relaxed);
   if (!own->is_observed) return;
-  eb_send_time_read(own->trial->before);
-  own->started_s = eb_stopwatch_s();
-  own->clock_ahead_s = eb_now_s() - own->started_s;
+  atomic_store_explicit(&own->record->own_s, 0, memory_order_relaxed);
+  eb_send_time_read(own->record->before);
+  own->record->started_s = eb_stopwatch_s();
+  own->record->clock_ahead_s = eb_now_s() - own->record->started_s;
+}
+
+/* What this thread spent in sends since the start, of this channel and of others; a send that began before the start is counted as
+ * a whole. */
+typedef struct {
+  double spent_s, sends_s, own_s, readings_s;
+} time_spent;
+
+static time_spent spent_until(const eb_adaptation *own, double now_s) {
+  const double own_s = atomic_load_explicit(&own->record->own_s, memory_order_relaxed), spent_s = now_s - own->record->started_s;
+  const eb_send_time since = eb_send_time_since(own->record->before);
+  return (time_spent){spent_s, since.sends_s < spent_s ? since.sends_s : spent_s, own_s, since.readings_s};
 }
 
 void eb_adaptation_note_ready(eb_adaptation *own, int partition) {
-  const double now_s = eb_stopwatch_s();
-  const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed);
-  const double spent_s = now_s - own->started_s;
-  const eb_send_time since = eb_send_time_since(own->trial->before);
-  /* A send that began before the start is counted as a whole. */
-  const double sends_s = since.sends_s < spent_s ? since.sends_s : spent_s;
-  const double others_s = sends_s > own_s ? sends_s - own_s : 0;
-  const double ready_s = spent_s - sends_s - since.readings_s;
-  eb_time_spent *const spent = &own->spent[own->record];
-  /* Of the last one, whichever thread that is. */
-  atomic_store_explicit(&own->done_s[own->record], own->clock_ahead_s + now_s, memory_order_relaxed);
-  atomic_store_explicit(&spent->all_s, spent_s - others_s, memory_order_relaxed);
-  atomic_store_explicit(&spent->own_s, own_s, memory_order_relaxed);
-  atomic_store_explicit(&spent->others_s, others_s, memory_order_relaxed);
-  if (own->ready_s) own->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)own->record] = (float)(ready_s > 0 ? ready_s : 0);
+  if (!own->ready_s || partition % own->stride != 0) return;
+  const time_spent spent = spent_until(own, eb_stopwatch_s());
+  const double ready_s = spent.spent_s - spent.sends_s - spent.readings_s;
+  own->ready_s[(size_t)partition * EB_POLICY_NUM_READY + own->start % EB_POLICY_NUM_READY] = (float)(ready_s > 0 ? ready_s : 0);
   eb_send_time_add_reading(eb_clock.read_s);
 }
 
-void eb_adaptation_note_sent(eb_adaptation *own, double spent_s) {
-  const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed) + spent_s;
-  atomic_store_explicit(&own->own_s, own_s, memory_order_relaxed);
+/* The last one that is complete stays, whichever thread notes it. */
+void eb_adaptation_note_complete(eb_adaptation *own) {
+  const double now_s = eb_stopwatch_s();
+  const time_spent spent = spent_until(own, now_s);
+  const double others_s = spent.sends_s > spent.own_s ? spent.sends_s - spent.own_s : 0;
+  start_times *const times = times_of(own, own->start);
+  atomic_store_explicit(&times->done_s, own->record->clock_ahead_s + now_s, memory_order_relaxed);
+  atomic_store_explicit(&times->all_s, spent.spent_s - others_s, memory_order_relaxed);
+  atomic_store_explicit(&times->own_s, spent.own_s, memory_order_relaxed);
+  atomic_store_explicit(&times->others_s, others_s, memory_order_relaxed);
+  eb_send_time_add_reading(eb_clock.read_s);
 }
+
+void eb_adaptation_note_sent(eb_adaptation *own, double spent_s) { eb_add_s(&own->record->own_s, spent_s); }
 
 void eb_adaptation_set_finished(eb_adaptation *own) { set_counted(own, false); }
 
-void eb_adaptation_note_arrived(eb_adaptation *own) { own->done_s[own->record] = eb_now_s(); }
+void eb_adaptation_note_arrived(eb_adaptation *own) { own->arrived_s = eb_now_s(); }
 
-/* Passes the time of a start to the search if the receiver's feedback on it has arrived. */
-static void observe(eb_adaptation *own, uint64_t start) {
-  const int place = (int)(start % EB_NUM_RECORDS);
-  eb_feedback feedback;
-  if (!eb_feedback_take(&own->feedback[place], &feedback) || feedback.start != start) return;
-  const eb_observation observed = {feedback.done_s - own->done_s[place], own->spent[place].all_s, own->spent[place].own_s};
-  eb_search_observe(own->trial->search, start, &observed);
-}
-
-/* ---- What the sender proposes ---- */
+/* ---- What the sender decides ---- */
 
 /* The most segments that a message may name, so that with the cuts at EB_SEGMENT_MAX_BYTES they still fit the tags. */
 static int max_segments(const eb_transfer *transfer) {
   return eb_tags_max_segments(&eb_domain.tags) - (int)(transfer->total_bytes / EB_SEGMENT_MAX_BYTES);
 }
 
-/* The medians of what was recorded of the last three starts, or of the first one. */
+/* The medians of what was recorded; a partition that was passed over is as early as the one before it. */
 static double *typical_ready_s(const eb_adaptation *own) {
-  const int num_partitions = own->transfer->num_partitions, num = own->start < 3 ? 1 : 3;
+  const int num_partitions = own->transfer->num_partitions;
+  const int num = own->start < (uint64_t)own->num_ready ? 1 : own->num_ready;
   double *const typical_s = malloc((size_t)num_partitions * sizeof *typical_s);
   for (int p = 0; typical_s && p < num_partitions; p++) {
-    double values_s[3];
+    const size_t noted = (size_t)(p - p % own->stride);
+    double values_s[EB_POLICY_NUM_READY];
     for (int k = 0; k < num; k++)
-      values_s[k] = own->ready_s[(size_t)p * EB_NUM_RECORDS + (own->start - (uint64_t)k) % EB_NUM_RECORDS];
+      values_s[k] = own->ready_s[noted * EB_POLICY_NUM_READY + (own->start - (uint64_t)k) % EB_POLICY_NUM_READY];
     typical_s[p] = eb_planner_typical_s(values_s, num);
   }
   return typical_s;
 }
 
+/* The segments in use as a cut; of more than a cut can have, none. */
+static void read_cut(const eb_adaptation *own, eb_cut *cut) {
+  const eb_segments *const segments = eb_wire_segments(own->wire);
+  /* A path that the configuration asks for is none of the policy's: it knows messages only. */
+  *cut = (eb_cut){0, eb_world.config.node_path == EB_NODE_AUTO ? segments->path : EB_PATH_MESSAGE, {0}};
+  if (segments->num > EB_CUT_MAX_SEGMENTS) return;
+  cut->num = segments->num;
+  memcpy(cut->end_byte, segments->first_byte + 1, (size_t)cut->num * sizeof *cut->end_byte);
+}
+
 void eb_adaptation_propose(eb_adaptation *own) {
   const eb_transfer *const transfer = own->transfer;
-  eb_trial *const trial = own->trial;
   const int most = max_segments(transfer);
-  own->proposes = false;
   double *const ready_s = typical_ready_s(own);
-  free(own->ready_s); /* until the next starts that are observed */
-  own->ready_s = NULL;
-  trial->search = ready_s && most > 1 ? malloc(sizeof *trial->search) : NULL;
-  if (!trial->search) { /* the segments stay as they are */
-    free(ready_s);
-    return;
+  own->proposes = false;
+  drop_ready(own); /* until the next starts that are observed */
+  if (ready_s && most > 1) {
+    const eb_cost *const ring_cost = eb_wire_has_room(own->wire, EB_PATH_RING) ? cost_of(own, EB_PATH_RING) : NULL;
+    const eb_cost *const direct_cost = eb_wire_has_room(own->wire, EB_PATH_DIRECT) ? cost_of(own, EB_PATH_DIRECT) : NULL;
+    const eb_planner_input input = {transfer->cost, ring_cost, direct_cost, transfer->num_partitions, transfer->partition_bytes,
+                                    ready_s};
+    eb_cut in_use;
+    read_cut(own, &in_use);
+    /* Other requests now have about as many messages as this one. */
+    const double others_s = times_of(own, own->start)->others_s / eb_wire_segments(own->wire)->num;
+    const double further_s = others_s + 2 * eb_wire_measure_pack_s(own->wire); /* and the receiver unpacks */
+    const eb_kind_query query = {transfer, &input, most, further_s, &in_use, own->start};
+    eb_kind *const before = own->kind;
+    own->kind = eb_kind_join(&query, before, own);
+    if (own->kind != before) own->reported = own->start;
   }
-  const eb_planner_input input = {transfer->cost, transfer->num_partitions, transfer->partition_bytes, ready_s};
-  eb_proposal proposals[EB_PLANNER_MAX_CUTS];
-  /* Other requests now have about as many messages as this one. */
-  const double others_s = own->spent[own->record].others_s / eb_wire_segments(own->wire)->num;
-  const double further_s = others_s + 2 * eb_wire_measure_pack_s(own->wire); /* and the receiver unpacks */
-  const bool is_early = eb_planner_send_early(&input, most, further_s, proposals);
-  const int num = is_early ? 1 : eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
-  eb_search_begin(trial->search, num, proposals);
-  trial->search->is_strict = is_strict(transfer);
-  trial->search->trusts_predictions = trusts_predictions(transfer);
-  trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
-  const bool is_first = own->start < first_due(transfer);
-  if (trial->in_use.cut.num == 0) trial->in_use.cut.num = eb_wire_segments(own->wire)->num;
-  const eb_learned *const in_use = &trial->in_use;
-  trial->has_changed = is_early ? proposals[0].cut.num != in_use->cut.num
-                                : proposals[0].predicted_s < CHANGED * in_use->promise * eb_planner_price_s(&input, &in_use->cut);
-  trial->has_changed = trial->has_changed && !is_first;
-  trial->in_use.seen = eb_readiness_of(ready_s, transfer->num_partitions);
-  trial->is_recalled = is_first && eb_learned_recall(transfer, &trial->in_use);
   free(ready_s);
 }
 
-/* ---- What the sender decides ---- */
+/* Tells the policy what the starts of a trial took, as far as feedback has arrived; that on the last start may be on its way. */
+static void report(eb_adaptation *own, eb_policy *policy) {
+  eb_record *const record = own->record;
+  for (uint64_t start = own->start <= NUM_RECORDS ? 1 : own->start - NUM_RECORDS; record && start + 1 < own->start; start++) {
+    eb_expected_feedback **const expected = &record->feedback[start % NUM_RECORDS];
+    eb_feedback feedback;
+    if (!*expected || !eb_feedback_take(expected, &feedback) || feedback.start != start) continue;
+    const start_times *const times = times_of(own, start);
+    const eb_observation observed = {feedback.done_s - times->done_s, times->all_s, times->own_s};
+    eb_policy_observe(policy, own, start, &observed);
+  }
+}
 
 /* What the sender's own mode wants: the ends of its equal segments, from an info key. */
 static int cut_equally(const eb_transfer *transfer, int64_t *end_byte) {
@@ -245,127 +327,262 @@ static int cut_equally(const eb_transfer *transfer, int64_t *end_byte) {
   return num;
 }
 
-/* Are times of the beginning of the search still comparable with those of now? */
-static bool is_comparable_yet(const eb_adaptation *own) {
-  const eb_trial *const trial = own->trial;
-  return !eb_transfer_is_inter_node(own->transfer) || eb_search_is_comparable(trial->search, eb_now_s() - trial->began_s);
-}
-
-/* The segmentation of the next start: a candidate during a search, otherwise its result. */
-static const eb_cut *continue_search(eb_adaptation *own) {
-  eb_trial *const trial = own->trial;
-  eb_search *const search = trial->search;
-  if (own->start > first_due(own->transfer) + 2) observe(own, own->start - 2);
-  if (search->num_tries == 0) trial->began_s = eb_now_s();
-  const bool is_comparable = is_comparable_yet(own);
-  const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
-  if (next) return next;
-  eb_confirmation confirmation = {is_to_be_confirmed(own->transfer), trial->in_use.cut.num, trial->is_doubted};
-  const eb_proposal *const best = eb_search_end(search, is_comparable, &confirmation);
-  trial->is_doubted = confirmation.is_doubted;
-  trial->in_use.cut = best->cut;
-  trial->in_use.promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
-  trial->is_searching = false;
-  if (is_comparable && !trial->is_doubted) eb_learned_keep(own->transfer, &trial->in_use);
-  return &trial->in_use.cut;
-}
-
-static eb_schedule_state state_of(const eb_trial *trial, bool is_borrowed) {
-  if (trial->is_searching) return EB_SCHEDULE_SEARCHING;
-  if (is_borrowed) return EB_SCHEDULE_BORROWED;
-  return trial->is_doubted ? EB_SCHEDULE_DOUBTED : EB_SCHEDULE_ENDED;
-}
-
-/* The ends of the next segments, or 0 to keep those in use; and when the next message is due. */
-static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
-  const eb_transfer *const transfer = own->transfer;
-  eb_trial *const trial = own->trial;
-  *next_due = NEVER;
-  if (max_segments(transfer) < 2) return 0;
-  if (transfer->mode.kind != EB_AUTO) return cut_equally(transfer, end_byte);
-  if (!trial && transfer->num_partitions > 1) return 0;
-  if (!trial) { /* no segmentation can be better */
-    end_byte[0] = transfer->total_bytes;
-    return 1;
-  }
-  const eb_cut *cut = NULL;
-  const bool is_borrowed = own->start == first_due(transfer) && trial->is_recalled;
-  if (trial->search && is_borrowed) cut = &trial->in_use.cut;
-  else if (trial->search && (eb_schedule_begins_search(own->start) || trial->has_changed || trial->is_doubted))
-    trial->is_searching = true;
-  if (trial->is_searching) cut = continue_search(own);
-  if (!trial->is_searching) {
-    free(trial->search);
-    trial->search = NULL;
-  }
-  *next_due = eb_schedule_next(own->start, is_small(transfer), state_of(trial, is_borrowed));
+static int write_ends(int64_t *end_byte, const eb_cut *cut) {
   if (!cut) return 0;
   memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
   return cut->num;
 }
 
+/* Asks the policy, and writes what it decides: the cuts may be replaced as soon as the lock is released. */
+static void ask_policy(eb_adaptation *own, int64_t *message) {
+  eb_plan plan;
+  eb_cut in_use;
+  read_cut(own, &in_use);
+  const double age_s = own->record ? eb_now_s() - own->record->began_s : 0;
+  eb_lock();
+  eb_policy *const policy = eb_kind_policy(own->kind);
+  report(own, policy);
+  const bool is_current = eb_cut_equal(&in_use, eb_policy_cut(policy));
+  eb_policy_decide(policy, own, own->start, own->start - own->reported, is_current, age_s, &plan);
+  message[MESSAGE_NUM] = write_ends(message + MESSAGE_ENDS, plan.cut);
+  message[MESSAGE_NUM_TRIED] = write_ends(message + MESSAGE_ENDS + plan.cut->num, plan.trial);
+  message[MESSAGE_PATH] = plan.cut->path;
+  message[MESSAGE_TRIED_PATH] = plan.trial ? plan.trial->path : EB_PATH_MESSAGE;
+  eb_unlock();
+  own->reported = own->start;
+  own->is_check = plan.is_check;
+  message[MESSAGE_NEXT_DUE] = (int64_t)plan.next_due;
+  message[MESSAGE_FEEDBACK_FROM] = (int64_t)plan.feedback_from;
+  message[MESSAGE_FEEDBACK_END] = (int64_t)plan.feedback_end;
+  message[MESSAGE_TRIAL_FROM] = (int64_t)plan.trial_from;
+  message[MESSAGE_TRIAL_END] = (int64_t)plan.trial_end;
+}
+
+/* Fills in a message. One that has those of the sender's own mode, or the only sensible ones, is the last one; without a kind the
+ * segments stay until the next check. */
+static void decide(eb_adaptation *own, int64_t *message) {
+  const eb_transfer *const transfer = own->transfer;
+  const eb_segments *const segments = eb_wire_segments(own->wire);
+  memset(message, 0, MESSAGE_ENDS * sizeof *message);
+  message[MESSAGE_TOTAL] = transfer->total_bytes;
+  message[MESSAGE_START] = (int64_t)own->start;
+  message[MESSAGE_LANES] = transfer->spread.num_lanes;
+  message[MESSAGE_BLOCK_BYTES] = transfer->spread.block_bytes;
+  message[MESSAGE_NEXT_DUE] = (int64_t)NEVER;
+  message[MESSAGE_PATH] = segments->path;
+  if (own->kind) {
+    ask_policy(own, message);
+  } else if (max_segments(transfer) > 1 && transfer->mode.kind != EB_AUTO) {
+    message[MESSAGE_NUM] = cut_equally(transfer, message + MESSAGE_ENDS);
+  } else if (max_segments(transfer) > 1 && !own->adapts && transfer->num_partitions == 1) { /* nothing can be better */
+    message[MESSAGE_NUM] = 1;
+    message[MESSAGE_ENDS] = transfer->total_bytes;
+  } else {
+    own->is_check = own->adapts && max_segments(transfer) > 1;
+    if (own->is_check) message[MESSAGE_NEXT_DUE] = (int64_t)eb_policy_next_check(own->start, is_small(transfer));
+    message[MESSAGE_NUM] = segments->num;
+    memcpy(message + MESSAGE_ENDS, segments->first_byte + 1, (size_t)segments->num * sizeof *message);
+  }
+}
+
+/* Memory for the segments that a message names, by a path; false if there is none. */
+static bool reserve(eb_adaptation *own, int64_t *message, int path) {
+  const int most = (int)(message[MESSAGE_NUM] > message[MESSAGE_NUM_TRIED] ? message[MESSAGE_NUM] : message[MESSAGE_NUM_TRIED]);
+  return eb_wire_reserve(own->wire, (eb_path)path, most, offset_in(message, path));
+}
+
+/* The path that the configuration asks for, or messages. */
+static eb_path path_asked_for(void) {
+  const eb_node_path asked = eb_world.config.node_path;
+  return asked == EB_NODE_RING ? EB_PATH_RING : asked == EB_NODE_DIRECT ? EB_PATH_DIRECT : EB_PATH_MESSAGE;
+}
+
+/* Fills in where the memory is, if the message names some. */
+static void provide_memory(eb_adaptation *own, int64_t *message) {
+  const eb_path asked = path_asked_for();
+  if (asked != EB_PATH_MESSAGE && reserve(own, message, asked)) message[MESSAGE_PATH] = message[MESSAGE_TRIED_PATH] = asked;
+  for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) {
+    if (!names(message, path) || reserve(own, message, path)) continue;
+    /* Others of the kind may have what this channel cannot have. */
+    own->paths_without_memory |= 1U << path;
+    eb_kind_leave(own->kind, own);
+    own->kind = NULL;
+    decide(own, message); /* what is in use stays, and has its memory */
+    const int used = (int)message[MESSAGE_PATH];
+    if (used != EB_PATH_MESSAGE) (void)reserve(own, message, used);
+    return;
+  }
+}
+
 /* ---- The message ---- */
 
-/* Turns a message's ends into the segments of the next start, if they differ from those in use. */
-static int set_next(eb_adaptation *own) {
-  if (own->message[MESSAGE_TOTAL] != own->transfer->total_bytes) return MPI_ERR_TRUNCATE;
-  eb_segments made;
-  if (eb_segments_from_ends((int)own->message[MESSAGE_NUM], own->message + MESSAGE_ENDS, &made) != 0) return MPI_ERR_NO_MEM;
-  own->next_due = (uint64_t)own->message[MESSAGE_NEXT_DUE];
-  if (eb_segments_equal(&made, eb_wire_segments(own->wire))) eb_segments_free(&made);
-  else own->next_segments = made;
-  return MPI_SUCCESS;
-}
-
-static int write_message(eb_adaptation *own) {
+/* Keeps of a message what is needed when its starts begin: nothing, if the segments stay. */
+static void shrink_message(eb_adaptation *own) {
   const eb_segments *const segments = eb_wire_segments(own->wire);
-  int64_t *const message = own->message;
-  uint64_t next_due;
-  int num = decide(own, message + MESSAGE_ENDS, &next_due);
-  if (num == 0) {
-    num = segments->num;
-    memcpy(message + MESSAGE_ENDS, segments->first_byte + 1, (size_t)num * sizeof *message);
+  const int64_t num = own->message[MESSAGE_NUM], num_tried = own->message[MESSAGE_NUM_TRIED];
+  const size_t num_ends = (size_t)num * sizeof *own->message;
+  const eb_spread spread = spread_in(own->message);
+  if (num_tried == 0 && num == segments->num && own->message[MESSAGE_PATH] == (int64_t)segments->path &&
+      eb_spread_equal(&spread, &segments->spread) && memcmp(own->message + MESSAGE_ENDS, segments->first_byte + 1, num_ends) == 0) {
+    drop_message(own);
+    return;
   }
-  message[MESSAGE_NUM] = num;
-  message[MESSAGE_TOTAL] = own->transfer->total_bytes;
-  message[MESSAGE_NEXT_DUE] = (int64_t)next_due;
-  return set_next(own);
+  int64_t *const smaller = realloc(own->message, ((size_t)(MESSAGE_ENDS + num + num_tried)) * sizeof *own->message);
+  if (smaller) own->message = smaller;
 }
 
-/* Messages are rare, and there may be thousands of requests. */
-static void drop_message(eb_adaptation *own) {
-  free(own->message);
-  own->message = NULL;
+/* Memory that the message does not name is given up, here if this start is not in it, or else before the next one. */
+static int use_memory(eb_adaptation *own) {
+  int rc = MPI_SUCCESS;
+  for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) {
+    const bool is_named = names(own->message, path);
+    if (!is_named && (int)eb_wire_segments(own->wire)->path != path) eb_wire_leave_memory(own->wire, (eb_path)path);
+    if (!is_named || own->transfer->is_send) continue;
+    const int code = eb_wire_join(own->wire, (eb_path)path, *offset_in(own->message, path));
+    if (rc == MPI_SUCCESS) rc = code;
+  }
+  return rc;
+}
+
+/* Are these ends of segments of the transfer, which the path can have? A copy would go where they point. */
+static bool are_ends(const int64_t *end_byte, int64_t num, int64_t path, int64_t total_bytes) {
+  int64_t before = 0;
+  for (int64_t s = 0; s < num; before = end_byte[s++])
+    if (end_byte[s] < before || end_byte[s] > total_bytes) return false;
+  if (before != total_bytes || path < EB_PATH_MESSAGE || path >= EB_NUM_PATHS) return false;
+  return path == EB_PATH_MESSAGE || num <= (path == EB_PATH_RING ? EB_RING_MAX_SEGMENTS : EB_DIRECT_MAX_SEGMENTS);
+}
+
+static bool is_valid(const eb_adaptation *own) {
+  const int64_t *const message = own->message, num = message[MESSAGE_NUM], num_tried = message[MESSAGE_NUM_TRIED];
+  const int64_t total_bytes = own->transfer->total_bytes;
+  if (num < 1 || num > eb_tags_max_segments(&eb_domain.tags) || num_tried < 0 || num_tried > EB_CUT_MAX_SEGMENTS) return false;
+  return are_ends(message + MESSAGE_ENDS, num, message[MESSAGE_PATH], total_bytes) &&
+         (num_tried == 0 || are_ends(message + MESSAGE_ENDS + num, num_tried, message[MESSAGE_TRIED_PATH], total_bytes));
+}
+
+/* Takes over the numbers of a message. */
+static int apply(eb_adaptation *own) {
+  const int64_t *const message = own->message;
+  if (message[MESSAGE_TOTAL] != own->transfer->total_bytes) return MPI_ERR_TRUNCATE;
+  if (!is_valid(own)) return MPI_ERR_INTERN;
+  own->next_due = (uint64_t)message[MESSAGE_NEXT_DUE];
+  own->feedback_from = (uint64_t)message[MESSAGE_FEEDBACK_FROM];
+  own->feedback_end = (uint64_t)message[MESSAGE_FEEDBACK_END];
+  return use_memory(own);
 }
 
 static int exchange_message(eb_adaptation *own) {
   const int peer = own->transfer->wire_peer, tag = eb_wire_segmentation_tag(own->wire);
-  const size_t max_bytes = (MESSAGE_ENDS + (size_t)eb_tags_max_segments(&eb_domain.tags)) * sizeof *own->message;
+  const size_t most = MESSAGE_ENDS + (size_t)eb_tags_max_segments(&eb_domain.tags) + EB_CUT_MAX_SEGMENTS;
+  const size_t max_bytes = most * sizeof *own->message;
   if (!own->message && !(own->message = malloc(max_bytes))) return MPI_ERR_NO_MEM;
+  own->message[MESSAGE_START] = 0; /* nothing has come */
   if (!own->transfer->is_send)
     return PMPI_Irecv(own->message, (int)max_bytes, MPI_BYTE, peer, tag, eb_domain.comm, eb_wire_segmentation_request(own->wire));
-  const int rc = write_message(own);
+  decide(own, own->message);
+  provide_memory(own, own->message);
+  int rc = apply(own);
   if (rc != MPI_SUCCESS) return rc;
-  const size_t num_bytes = (MESSAGE_ENDS + (size_t)own->message[MESSAGE_NUM]) * sizeof *own->message;
-  const int sent = eb_send_queue_send(EB_SEND_CONTROL, own->message, num_bytes, peer, tag, eb_domain.comm);
-  drop_message(own);
-  return sent;
+  if (own->feedback_end <= own->start) drop_record(own);
+  const int64_t num = own->message[MESSAGE_NUM] + own->message[MESSAGE_NUM_TRIED];
+  const size_t num_bytes = (MESSAGE_ENDS + (size_t)num) * sizeof *own->message;
+  rc = eb_send_queue_send(EB_SEND_CONTROL, own->message, num_bytes, peer, tag, eb_domain.comm);
+  shrink_message(own);
+  return rc;
 }
 
 int eb_adaptation_start(eb_adaptation *own, uint64_t start) {
   own->start = start;
   if (eb_wire_is_framed(own->wire)) own->next_due = NEVER; /* the messages of an adaptation have tags */
   const int rc = is_due(own) ? exchange_message(own) : MPI_SUCCESS;
-  return rc == MPI_SUCCESS ? select_record(own) : rc;
+  return rc == MPI_SUCCESS ? observe_start(own) : rc;
 }
 
 int eb_adaptation_finish(eb_adaptation *own) {
-  int rc = MPI_SUCCESS;
-  if (is_due(own)) {
-    rc = set_next(own);
-    drop_message(own);
-  }
+  const int rc = is_due(own) ? apply(own) : MPI_SUCCESS;
+  if (rc == MPI_SUCCESS && own->message && (uint64_t)own->message[MESSAGE_START] == own->start) shrink_message(own);
   if (rc != MPI_SUCCESS || !has_feedback(own)) return rc;
-  const eb_feedback feedback = {.start = own->start, .done_s = own->done_s[own->record]};
+  const eb_feedback feedback = {.start = own->start, .done_s = own->arrived_s};
   return eb_feedback_send(own->transfer->wire_peer, eb_wire_feedback_tag(own->wire), &feedback);
+}
+
+/* ---- Messages of which a receiver that has failed does not know whether they have come ---- */
+
+/* They may name memory in which their senders would wait for it. */
+typedef struct unread {
+  struct unread *next;
+  eb_transfer transfer;
+  unsigned paths_joined; /* bits: the receiver has refused their memory */
+  int64_t *message;
+  MPI_Request request;
+} unread;
+
+static unread *first_unread; /* under eb_lock */
+
+static void decline(unread *of) {
+  for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++)
+    if (names(of->message, path) && !(of->paths_joined & 1U << path))
+      eb_wire_decline(&of->transfer, (eb_path)path, *offset_in(of->message, path));
+}
+
+static void end_unread(unread *of) {
+  free(of->message);
+  free(of);
+}
+
+bool eb_adaptation_abandon(eb_adaptation *own) {
+  MPI_Request *const request = eb_wire_segmentation_request(own->wire);
+  if (own->transfer->is_send || !is_due(own) || !own->message) return false;
+  const bool has_come = *request == MPI_REQUEST_NULL;
+  if (has_come && (uint64_t)own->message[MESSAGE_START] != own->start) return false;
+  unread *const made = malloc(sizeof *made);
+  if (!made) return false;
+  *made = (unread){.transfer = *own->transfer, .message = own->message, .request = *request};
+  for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++)
+    if (eb_wire_has_memory(own->wire, (eb_path)path)) made->paths_joined |= 1U << path;
+  own->message = NULL;
+  *request = MPI_REQUEST_NULL;
+  if (has_come) {
+    decline(made);
+    end_unread(made);
+    return false;
+  }
+  eb_lock();
+  made->next = first_unread;
+  first_unread = made;
+  eb_unlock();
+  return true;
+}
+
+int eb_adaptation_progress(void) {
+  int num = 0;
+  if (!__atomic_load_n(&first_unread, __ATOMIC_RELAXED)) return 0;
+  eb_lock();
+  for (unread **at = &first_unread; *at;) {
+    unread *const of = *at;
+    int has_come = 0;
+    const int rc = PMPI_Test(&of->request, &has_come, MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS && !has_come) {
+      num++;
+      at = &of->next;
+      continue;
+    }
+    if (rc == MPI_SUCCESS) decline(of);
+    *at = of->next;
+    end_unread(of);
+  }
+  eb_unlock();
+  return num;
+}
+
+void eb_adaptation_cancel(void) {
+  eb_lock();
+  for (unread *of; (of = first_unread);) {
+    first_unread = of->next;
+    PMPI_Cancel(&of->request);
+    PMPI_Wait(&of->request, MPI_STATUS_IGNORE);
+    end_unread(of);
+  }
+  eb_unlock();
 }

@@ -12,6 +12,9 @@ static inline eb_channel *eb_channel_find(MPI_Request handle) {
   return (eb_channel *)eb_requests_find(handle); /* a channel begins with its entry */
 }
 
+/* The channel that this thread has used last, if it has this handle, else NULL; for MPI_REQUEST_NULL perhaps a freed one. */
+static inline eb_channel *eb_channel_recent(MPI_Request handle) { return (eb_channel *)eb_requests_recent(handle); }
+
 /* All of these return MPI codes. None calls an error handler: the callers do, because they know the MPI call. */
 
 typedef struct {
@@ -35,6 +38,27 @@ int eb_channel_start(eb_channel *channel);
 int eb_channel_pready(eb_channel *channel, int partition);
 /* The same for the partitions low .. high, up to the first that was marked before. */
 int eb_channel_pready_range(eb_channel *channel, int low, int high);
+
+/* May the partition only be marked and counted? Then the channel is an active sender, and the partition in range. */
+static inline bool eb_channel_only_marks(const eb_channel *channel, int partition) {
+  return (unsigned)partition < atomic_load_explicit(&channel->entry.num_markable, memory_order_relaxed);
+}
+
+/* eb_channel_pready in two steps, if eb_channel_only_marks: marks the partition, unless it was marked before; and counts it, which
+ * cannot fail. The state is that of the partition. */
+static inline eb_partition_state *eb_channel_mark(eb_channel *channel, int partition) {
+  eb_partition_state *const state = eb_tracking_partition(&channel->tracking, partition);
+  return __builtin_expect(eb_tracking_mark(&channel->tracking, state), 1) ? state : NULL;
+}
+int eb_channel_count(eb_channel *channel, eb_segment_range range);
+int eb_channel_complete(eb_channel *channel, int segment);
+static inline int eb_channel_count_marked(eb_channel *channel, const eb_partition_state *state) {
+  const eb_segment_range range = eb_tracking_range_of(state);
+  if (__builtin_expect(range.first < range.last || !eb_tracking_is_owned(&channel->tracking), 0))
+    return eb_channel_count(channel, range);
+  if (__builtin_expect(!eb_tracking_count_owned(&channel->tracking, range.first), 1)) return MPI_SUCCESS;
+  return eb_channel_complete(channel, range.first);
+}
 
 /* Has all of it arrived (or left)? Makes progress. When *done, nothing of the transfer is left but eb_channel_finish. */
 int eb_channel_test(eb_channel *channel, bool *done);

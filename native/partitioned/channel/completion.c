@@ -7,6 +7,7 @@
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/process/clock.h"
 #include "partitioned/process/world.h"
+#include "partitioned/wire/node_direct.h"
 
 static int num_segments(const eb_channel *channel) { return eb_wire_segments(&channel->wire)->num; }
 
@@ -31,7 +32,9 @@ static int test_each(eb_channel *channel, bool *done) {
     if (rc != MPI_SUCCESS) return rc;
     *done = *done && has_arrived;
   }
-  return *done ? eb_wire_test_one(&channel->wire, num, done) : MPI_SUCCESS;
+  const int rc = *done ? eb_wire_test_one(&channel->wire, num, done) : MPI_SUCCESS;
+  *done = *done && eb_wire_next_is_free(&channel->wire);
+  return rc;
 }
 
 /* Unpacks a partition, once. For the thread that has the channel. */
@@ -55,6 +58,8 @@ static int unpack(eb_channel *channel, bool all) {
 static int prepare(eb_channel *channel, bool *ready) {
   *ready = false;
   eb_send_queue_progress();
+  (void)eb_adaptation_progress();
+  (void)eb_node_direct_progress();
   if (channel->is_deferred) {
     const int rc = eb_channel_post_deferred(channel);
     if (rc != MPI_SUCCESS || channel->is_deferred) return rc;
@@ -62,10 +67,7 @@ static int prepare(eb_channel *channel, bool *ready) {
   if (eb_wire_has_unsent(&channel->wire)) {
     eb_issue_drain(channel);
     if (eb_wire_has_unsent(&channel->wire)) {
-      /* Segments that have left still need the MPI's progress; a probe makes it without touching them. */
-      int flag;
-      const int tag = eb_tags_control(&eb_domain.tags, EB_CONTROL_SETUP);
-      return PMPI_Iprobe(MPI_ANY_SOURCE, tag, eb_domain.comm, &flag, MPI_STATUS_IGNORE);
+      return eb_wire_progress(&channel->wire); /* which segments that have left still need */
     }
   }
   if (eb_adaptation_proposes(&channel->adaptation)) eb_adaptation_propose(&channel->adaptation);
@@ -96,6 +98,9 @@ static void release_with_mpi(eb_channel *channel) {
   eb_mpi_leave();
   release(channel);
 }
+
+/* Looks for about a microsecond each, then the MPI is called. */
+#define NUM_ROUNDS_BEFORE_YIELD 8u
 
 /* Of a thread: each of them may poll without a core of its own. */
 #define NUM_FALSE_BEFORE_YIELD 64u
@@ -134,6 +139,7 @@ int eb_channel_test(eb_channel *channel, bool *done) {
   int rc = prepare(channel, &ready);
   if (rc == MPI_SUCCESS && ready && eb_wire_is_copying(&channel->wire)) *done = true; /* the send queue owns the copies */
   else if (rc == MPI_SUCCESS && ready) rc = test_all(channel, done);
+  if (rc == MPI_SUCCESS && !*done && eb_wire_is_in_memory(&channel->wire)) rc = eb_wire_progress(&channel->wire);
   release_with_mpi(channel);
   if (!*done) give_way(false);
   return rc;
@@ -148,10 +154,11 @@ static bool may_be_asked(const eb_channel *channel) {
   return eb_world.multiple && !channel->transfer.is_send && num_segments(channel) > 1;
 }
 
-/* May this thread block inside the MPI until everything has arrived? */
+/* May this thread block inside the MPI until everything has arrived? Not on one of several lanes: the others need progress. */
 static bool may_block(const eb_channel *channel) {
   return !eb_match_awaits_answer(&channel->match) && !eb_statistics_on && !expects_setups() && !may_be_asked(channel) &&
-         !eb_issue_is_open() && !eb_wire_is_framed(&channel->wire);
+         !eb_issue_is_open() && !eb_wire_is_framed(&channel->wire) && !eb_wire_is_in_memory(&channel->wire) &&
+         eb_wire_next_is_free(&channel->wire) && eb_wire_num_lanes(&channel->wire) == 1;
 }
 
 /* Tests once a channel that this thread holds, or blocks if no other thread needs it to return. */
@@ -164,7 +171,8 @@ static int test_or_block(eb_channel *channel, bool *done) {
     *done = true;
     if (eb_wire_is_copying(&channel->wire)) return rc;
     if (may_block(channel)) return eb_wire_wait(&channel->wire);
-    if (atomic_exchange_explicit(&channel->is_asked, false, memory_order_relaxed)) {
+    if (atomic_load_explicit(&channel->is_asked, memory_order_relaxed) &&
+        atomic_exchange_explicit(&channel->is_asked, false, memory_order_relaxed)) {
       rc = test_each(channel, done);
       if (rc == MPI_SUCCESS) rc = unpack(channel, false);
     } else {
@@ -176,14 +184,28 @@ static int test_or_block(eb_channel *channel, bool *done) {
   return rc;
 }
 
+/* Waits for what comes in shared memory, which needs no MPI; but other messages of this process do, also while a test after another
+ * copies. */
+static int spin(eb_channel *channel, unsigned round) {
+  const bool has_come = eb_wire_spin(&channel->wire);
+  if (has_come && eb_wire_is_on_ring(&channel->wire)) return MPI_SUCCESS;
+  eb_mpi_enter();
+  const int rc = eb_wire_progress(&channel->wire);
+  eb_mpi_leave();
+  if (eb_world.is_crowded || round % NUM_ROUNDS_BEFORE_YIELD == NUM_ROUNDS_BEFORE_YIELD - 1) sched_yield();
+  return rc;
+}
+
 static int wait_for(eb_channel *channel) {
-  for (;;) {
+  for (unsigned round = 0;; round++) {
     bool done;
     eb_mpi_enter();
-    const int rc = test_or_block(channel, &done);
+    int rc = test_or_block(channel, &done);
     eb_mpi_leave();
     if (rc != MPI_SUCCESS || done) return rc;
-    sched_yield(); /* other threads of this process may need this core */
+    if (eb_wire_is_in_memory(&channel->wire)) rc = spin(channel, round);
+    else sched_yield(); /* other threads of this process may need this core */
+    if (rc != MPI_SUCCESS) return rc;
   }
 }
 
@@ -191,7 +213,9 @@ int eb_channel_wait(eb_channel *channel) {
   if (!eb_statistics_on && is_known_to_be_complete(channel)) return MPI_SUCCESS;
   const double begin_s = eb_statistics_on ? eb_now_s() : 0;
   while (!acquire(channel)) sched_yield();
+  eb_wire_set_waiting(&channel->wire, true);
   const int rc = wait_for(channel);
+  eb_wire_set_waiting(&channel->wire, false);
   release(channel);
   if (eb_statistics_on) eb_statistics_waited(&channel->statistics, num_segments(channel), begin_s);
   return rc;
@@ -232,7 +256,7 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_in_flight) {
     const int rc = prepare(channel, &ready);
     if (rc != MPI_SUCCESS) return rc;
   }
-  const int rc = eb_wire_is_copying(&channel->wire) ? MPI_SUCCESS : eb_wire_test_segments(&channel->wire, &done);
+  const int rc = eb_wire_sends_copies(&channel->wire) ? MPI_SUCCESS : eb_wire_test_segments(&channel->wire, &done);
   if (rc != MPI_SUCCESS || done) return rc;
   *is_in_flight = true;
   return eb_wire_leave_in_flight(&channel->wire) == MPI_SUCCESS ? MPI_SUCCESS : eb_wire_wait(&channel->wire);
@@ -266,6 +290,7 @@ static int ask(eb_channel *channel, int partition, bool *arrived) {
   if (rc != MPI_SUCCESS || !*arrived) return rc;
   const eb_segment_range range = eb_tracking_range(&channel->tracking, partition);
   for (int s = range.first; rc == MPI_SUCCESS && *arrived && s <= range.last; s++) rc = test_segment(channel, s, arrived);
+  if (rc == MPI_SUCCESS && !*arrived && eb_wire_is_in_memory(&channel->wire)) rc = eb_wire_progress(&channel->wire);
   return rc == MPI_SUCCESS && *arrived ? unpack_one(channel, partition) : rc;
 }
 

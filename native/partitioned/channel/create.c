@@ -1,4 +1,5 @@
 /* Creates channels, agrees with the other side on their tags, and frees them. */
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static int cut(eb_channel *channel, int64_t step_bytes) {
 static int use_canonical_tags(eb_channel *channel, int64_t order) {
   const int tag = channel->transfer.tag;
   const int base = eb_tags_canonical_base(&eb_domain.tags, channel->view->number, tag, (uint64_t)order);
-  /* Neighbouring tags and successive requests go to different lanes; both sides compute the same. */
+  /* Neighbouring tags and successive requests begin with different lanes; both sides compute the same. */
   eb_wire_set_tags(&channel->wire, base, 1, (int)((tag + order) % eb_domain.num_lanes));
   return eb_wire_build(&channel->wire);
 }
@@ -87,6 +88,7 @@ static int set_up(eb_channel *channel, int64_t order) {
   if (!transfer->is_send) return eb_match_post(&channel->match, channel->view->identity);
   rc = eb_match_announce(&channel->match, channel->view, step_bytes, num_segments);
   if (rc != MPI_SUCCESS) return rc;
+  eb_wire_set_spread(&channel->wire, transfer->spread);
   eb_wire_begin_copying(&channel->wire);
   use_own_tags(channel);
   return rc;
@@ -124,6 +126,7 @@ static int fill(eb_channel *channel, const eb_channel_arguments *given) {
   eb_match_begin(&channel->match, transfer);
   int rc = eb_buffer_begin(&channel->buffer, given->buffer, given->count, given->type, transfer);
   if (rc != MPI_SUCCESS) return rc;
+  if (given->is_send) transfer->spread = eb_config_spread(given->info, given->num_partitions, transfer->partition_bytes);
   const bool is_spread = given->is_send && eb_world.multiple && given->num_partitions <= MAX_SPREAD_PARTITIONS;
   const bool is_marked = given->is_send || eb_buffer_is_staged(&channel->buffer);
   if (eb_tracking_begin(&channel->tracking, given->num_partitions, is_spread, is_marked) != 0) return MPI_ERR_NO_MEM;
@@ -169,7 +172,6 @@ int eb_channel_create(eb_view *view, const eb_channel_arguments *arguments, eb_c
  * MPI_Finalize the library must continue to call the MPI while messages are in flight that need its progress. */
 static void discard_first_start(const eb_channel *channel, const eb_setup *setup) {
   const eb_transfer *const transfer = &channel->transfer;
-  const MPI_Comm comm = eb_domain.lanes[setup->lane];
   eb_segments segments;
   if (eb_wire_first_segments(transfer, setup->total_bytes, setup->step_bytes, &segments) != 0) eb_abort(EB_NO_MEMORY);
   if (eb_match_is_without_tags(&channel->match)) {
@@ -178,10 +180,12 @@ static void discard_first_start(const eb_channel *channel, const eb_setup *setup
     return;
   }
   const int base = eb_match_base(&channel->match);
+  segments.spread = setup->spread;
   MPI_Request *requests = malloc((size_t)segments.num * sizeof *requests);
   if (!requests) eb_abort(EB_NO_MEMORY);
   for (int s = 0; s < segments.num; s++) {
     const int tag = eb_tags_segment(&eb_domain.tags, base, s);
+    const MPI_Comm comm = eb_domain.lanes[eb_domain_lane(&segments, s, setup->lane)];
     if (PMPI_Irecv(NULL, 0, MPI_BYTE, transfer->wire_peer, tag, comm, &requests[s]) != MPI_SUCCESS) requests[s] = MPI_REQUEST_NULL;
   }
   if (eb_send_queue_adopt(EB_SEND_CONTROL, segments.num, requests, NULL) != MPI_SUCCESS) eb_abort(EB_NO_MEMORY);
@@ -208,6 +212,7 @@ static void take_setup(eb_match *match, const eb_setup *setup) {
     rc = eb_match_accept(match);
   }
   if (rc != MPI_SUCCESS) eb_wire_set_error(&channel->wire, rc);
+  eb_wire_set_spread(&channel->wire, setup->spread);
   /* Another thread may be waiting to post: it reads nothing else before it has read the tags. */
   use_own_tags(channel);
 }

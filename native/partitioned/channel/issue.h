@@ -1,5 +1,6 @@
 /* One thread at a time sends the segments of all threads on a lane: this is faster than many threads inside the MPI
- * (64-byte messages of two threads: 380-620 ns each against 90-120 combined).
+ * (64-byte messages of two threads: 380-620 ns each against 90-120 combined). Threads that complete segments of different lanes
+ * send at the same time, also those of one channel.
  *
  * Below MPI_THREAD_MULTIPLE the same lock keeps all threads of the library but one out of the MPI. A correct program never
  * contends for it. Real programs do: their threads call MPI_Pready and MPI_Parrived concurrently at
@@ -18,10 +19,15 @@
 
 #include "partitioned/channel/parts.h"
 
+/* Before the first channel, by the thread that calls MPI_Init. */
+void eb_issue_begin(void);
+
 /* The segment is complete: it is sent by this thread, or by the one that is sending now. */
 void eb_issue(eb_channel *channel, int segment);
+/* The same of a channel that sends alone: by this thread. */
+void eb_issue_alone(eb_channel *channel, int segment);
 
-/* Sends what is waiting on a channel's lane. A waiting thread calls it, because the thread that was sending may have been
+/* Sends what is waiting on a channel's lanes. A waiting thread calls it, because the thread that was sending may have been
  * descheduled. Below MPI_THREAD_MULTIPLE the caller has entered the MPI. */
 void eb_issue_drain(const eb_channel *channel);
 
@@ -31,8 +37,8 @@ void eb_mpi_enter(void);
 bool eb_mpi_try_enter(void); /* false while another thread is inside */
 void eb_mpi_leave(void);
 
-/* A sender has been started, and is open until its last segment has been sent. */
-void eb_issue_opened(void);
+/* A sender has been started, and is open until its last segment has been sent. For a thread that has entered the MPI, as below. */
+void eb_issue_opened(const eb_channel *channel);
 /* Below MPI_THREAD_MULTIPLE: may another thread still make a segment ready? Then no thread may block inside the MPI. */
 bool eb_issue_is_open(void);
 

@@ -7,9 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "partitioned/process/thread.h"
+
 /* A channel's place in the table. */
 typedef struct eb_entry {
   _Atomic(MPI_Request) handle; /* searches of other threads pass by it */
+  atomic_uint num_markable;    /* partitions that MPI_Pready needs only mark and count in this start; 0: it does more, or fails */
   _Atomic(struct eb_entry *) next;
 } eb_entry;
 
@@ -30,6 +33,15 @@ static inline size_t eb_handle_hash(MPI_Request handle) {
   const uint64_t bits = (uint64_t)(uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15);
   return (size_t)(bits >> 32);
 }
+
+/* The entry that this thread has found last if it has this handle, else NULL. Entries of freed channels have no handle, and
+ * channels are never returned to the system. */
+static inline eb_entry *eb_requests_recent(MPI_Request handle) {
+  eb_entry *const entry = eb_this_thread.recent;
+  return entry && atomic_load_explicit(&entry->handle, memory_order_acquire) == handle ? entry : NULL;
+}
+
+static inline void eb_requests_remember(eb_entry *entry) { eb_this_thread.recent = entry; }
 
 /* The entry of a handle, NULL for a handle of the MPI. Lock-free: entries are never returned to the system,
  * and a search that fails while the table changes is repeated. Every load acquires, so what a search saw of a change

@@ -32,6 +32,9 @@ bool eb_channel_send(eb_channel *channel, int segment) {
   if (eb_wire_is_copying(wire)) await_answer(channel, eb_wire_segment_bytes(wire, segment));
   eb_wire_send(wire, segment);
   if (is_timed) count_time(&channel->adaptation, eb_stopwatch_s() - begin_s);
-  if (eb_statistics_on) eb_statistics_segment_sent(&channel->statistics, segment, eb_wire_segment_bytes(wire, segment), traced_s);
+  if (eb_statistics_on) {
+    eb_statistics_segment_sent(&channel->statistics, segment, eb_wire_segment_bytes(wire, segment), traced_s);
+    if (!eb_wire_is_in_memory(wire)) eb_statistics_lane_used(eb_wire_lane(wire, segment));
+  }
   return eb_wire_count_sent(wire);
 }

@@ -2,7 +2,10 @@
 #include "partitioned/domain/domain.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "partitioned/node/neighbours.h"
+#include "partitioned/node/pool.h"
 #include "partitioned/process/world.h"
 
 eb_domain_state eb_domain = {.comm = MPI_COMM_NULL};
@@ -46,8 +49,14 @@ static bool agree(bool mine) {
   return PMPI_Allreduce(&able, &all, 1, MPI_INT, MPI_MIN, eb_domain.comm) == MPI_SUCCESS && all;
 }
 
-/* More lanes, as many as every rank could make. */
+static bool is_any_multiple(void) {
+  int multiple = eb_world.multiple, any = 0;
+  return PMPI_Allreduce(&multiple, &any, 1, MPI_INT, MPI_MAX, eb_domain.comm) == MPI_SUCCESS && any;
+}
+
+/* More lanes, as many as every rank could make. Below MPI_THREAD_MULTIPLE no two threads send at once. */
 static void add_lanes(int num) {
+  if (num == 1 || !is_any_multiple()) return;
   while (eb_domain.num_lanes < num) {
     MPI_Comm lane = MPI_COMM_NULL;
     const bool made = PMPI_Comm_dup(eb_domain.comm, &lane) == MPI_SUCCESS;
@@ -60,8 +69,8 @@ static void add_lanes(int num) {
   }
 }
 
-/* The ranks on this node, according to the MPI. */
-static void find_near(void) {
+/* The ranks on this node, according to the MPI; these then share memory, unless that is off. */
+static void find_near(const eb_config *config) {
   MPI_Comm node;
   MPI_Group own, all;
   int num = 0, first = 0;
@@ -70,6 +79,7 @@ static void find_near(void) {
   /* Both sides of a transfer must agree on it. */
   if (!agree(PMPI_Comm_split_type(eb_domain.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) == MPI_SUCCESS)) return;
   PMPI_Comm_size(node, &num);
+  eb_world.is_crowded = num > sysconf(_SC_NPROCESSORS_ONLN); /* ranks that are bound have fewer processors each */
   int *ranks = malloc(2 * (size_t)num * sizeof *ranks);
   if (!ranks) eb_abort(EB_NO_MEMORY);
   int *const found = ranks + num;
@@ -80,6 +90,12 @@ static void find_near(void) {
   for (int r = 0; r < num; r++) eb_domain.is_near[found[r]] = true;
   PMPI_Group_free(&all);
   PMPI_Group_free(&own);
+  if (config->node_path != EB_NODE_OFF) {
+    const bool is_direct_asked = config->node_path == EB_NODE_DIRECT;
+    eb_pool_begin(node, eb_domain.size, config->node_bytes, config->pair_bytes,
+                  is_direct_asked || config->node_path == EB_NODE_RING);
+    eb_neighbours_begin(node, found, eb_domain.size, is_direct_asked);
+  }
   PMPI_Comm_free(&node);
   free(ranks);
   first = eb_domain.is_near[0] ? eb_domain.size : eb_domain.rank;
@@ -116,11 +132,13 @@ bool eb_domain_begin(const eb_members *members, eb_config *config) {
   const int64_t pretended = config->tag_bits ? (INT64_C(1) << config->tag_bits) - 1 : eb_domain.tag_ub;
   eb_domain.tags = eb_tags_layout(pretended < eb_domain.tag_ub ? pretended : eb_domain.tag_ub);
   add_lanes(config->num_lanes);
-  find_near();
+  find_near(config);
   return true;
 }
 
 void eb_domain_end(void) {
+  eb_neighbours_end();
+  eb_pool_end();
   free(eb_domain.is_near);
   free(eb_domain.rank_of_world);
   eb_domain = (eb_domain_state){.comm = MPI_COMM_NULL};

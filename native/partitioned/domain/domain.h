@@ -11,12 +11,13 @@
 
 #include "partitioned/domain/job.h"
 #include "partitioned/process/config.h"
+#include "partitioned/segmentation/segment.h"
 #include "partitioned/tags/tags.h"
 
 typedef struct {
   MPI_Comm comm; /* control messages; lanes[0] */
   /* What data is sent on. One, but where EARLYBIRD_LANES asks for more: an MPI that gives communicators contexts of
-   * their own (MPICH's VCIs) lets threads send on several at once. */
+   * their own (MPICH's VCIs) lets threads send on several at once. One, too, if no rank has MPI_THREAD_MULTIPLE. */
   MPI_Comm lanes[EB_MAX_LANES];
   int num_lanes;
   int rank, size;
@@ -36,6 +37,11 @@ bool eb_domain_begin(const eb_members *members, eb_config *config);
 /* Leaves the communicators to MPI_Finalize: they may have unreceived messages, and MPICH ends a program that frees a
  * communicator with unmatched messages. */
 void eb_domain_end(void);
+
+/* The lane of a segment of a request whose first lane is `first`. */
+static inline int eb_domain_lane(const eb_segments *segments, int segment, int first) {
+  return (first + eb_segments_lane(segments, segment, eb_domain.num_lanes)) % eb_domain.num_lanes;
+}
 
 /* The rank in the domain of a rank of MPI_COMM_WORLD; -1 for one without the library. */
 static inline int eb_domain_rank(int world_rank) {

@@ -16,7 +16,7 @@
 #include "partitioned/process/world.h"
 
 /* Raised whenever messages between ranks change, so that two versions of the library ignore each other. */
-#define PROTOCOL "earlybird-3"
+#define PROTOCOL "earlybird-6"
 
 static bool wants_to_publish; /* where the MPI starts its PMIx client itself */
 static bool has_published;

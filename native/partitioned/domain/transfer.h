@@ -9,6 +9,7 @@
 #include "partitioned/process/config.h"
 #include "partitioned/process/world.h"
 #include "partitioned/segmentation/cost.h"
+#include "partitioned/segmentation/segment.h"
 
 typedef struct {
   bool is_send;
@@ -17,6 +18,7 @@ typedef struct {
   int num_partitions;
   int64_t partition_bytes, total_bytes;
   eb_mode mode;        /* of this side: an info key is known only to the sender */
+  eb_spread spread;    /* likewise */
   const eb_cost *cost; /* of messages between the two sides */
 } eb_transfer;
 

@@ -114,6 +114,7 @@ int eb_match_announce(eb_match *match, const eb_view *view, int64_t step_bytes, 
                           .step_bytes = step_bytes,
                           .first_id = match->first_id,
                           .num_ids = match->num_ids,
+                          .spread = transfer->spread,
                           .source = view->rank,
                           .tag = transfer->tag,
                           .lane = match->lane};
@@ -231,7 +232,7 @@ bool eb_match_leave(eb_match *match) {
 int eb_match_release(const eb_match *match) {
   /* The ids of a refused transfer are not used again: its sender may have received the answer before it sent anything, and
    * the receives that were posted to drop its data would take another transfer's. */
-  if (match->transfer->is_send || match->first_id == 0 || match->is_refused) return MPI_SUCCESS;
+  if (match->transfer->is_send || match->first_id == 0 || match->is_refused || match->keeps_ids) return MPI_SUCCESS;
   return answer(match, EB_RELEASED, match->num_ids);
 }
 

@@ -24,6 +24,7 @@ typedef struct eb_match {
   bool is_posted;          /* a receiver that waits for its setup */
   bool is_freed;           /* it does, although its request was freed */
   bool is_refused;         /* a receiver that cannot match its sender's setup */
+  bool keeps_ids;          /* a receiver of which a receive with one of its tags is left */
   atomic_bool is_accepted; /* the setup has been processed; of a receiver: and its sender has been notified */
 } eb_match;
 
@@ -31,9 +32,10 @@ typedef struct {
   uint64_t identity; /* of the communicator */
   int64_t total_bytes, step_bytes; /* step 0: canonical segments */
   int64_t first_id, num_ids;
+  eb_spread spread;
   int32_t source; /* the sender's rank in the communicator */
   int32_t tag;
-  int32_t lane;
+  int32_t lane; /* the first of the request */
 } eb_setup;
 
 /* What the layer above does with a receiver's setup, and with the refusal of a sender's. Both are called under eb_lock. */
@@ -76,6 +78,8 @@ static inline bool eb_match_awaits_answer(const eb_match *match) {
 /* The request is freed. False: a receiver that must stay until its setup arrives. Under eb_lock. */
 bool eb_match_leave(eb_match *match);
 static inline bool eb_match_is_freed(const eb_match *match) { return match->is_freed; }
+/* The ids of a receiver are not used again: a receive with one of its tags is left, which would take a later transfer's message. */
+static inline void eb_match_keep_ids(eb_match *match) { match->keeps_ids = true; }
 /* A receiver no longer needs its ids. */
 int eb_match_release(const eb_match *match);
 

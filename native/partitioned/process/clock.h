@@ -2,6 +2,7 @@
 #ifndef EB_CLOCK_H
 #define EB_CLOCK_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -37,6 +38,12 @@ static inline uint64_t eb_ticks(void) {
 static inline double eb_stopwatch_s(void) {
   if (eb_clock.tick_s > 0) return (double)(int64_t)(eb_ticks() - eb_clock.begin_ticks) * eb_clock.tick_s;
   return eb_now_s() - eb_clock.begin_s;
+}
+
+/* Adds to a sum to which other threads add, too. */
+static inline void eb_add_s(_Atomic double *sum_s, double more_s) {
+  double before_s = atomic_load_explicit(sum_s, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(sum_s, &before_s, before_s + more_s, memory_order_relaxed, memory_order_relaxed));
 }
 
 /* The counter is compared with the clock between the two calls, which should be at least a millisecond apart; it is used

@@ -2,6 +2,7 @@
 #include "partitioned/process/config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,10 @@
 
 #include "include/earlybird.h"
 #include "partitioned/tags/tags.h"
+
+#define DEFAULT_NODE_BYTES (INT64_C(64) << 20)
+#define DEFAULT_PAIR_BYTES (INT64_C(1) << 20)
+#define MAX_NODE_BYTES (INT64_C(1) << 40)
 
 static bool read_whole(const char *text, int64_t least, int64_t most, int64_t *value) {
   char *end;
@@ -41,6 +46,15 @@ static bool read_switch(const char *text, bool *on) {
   return true;
 }
 
+static bool read_node_path(const char *text, eb_node_path *path) {
+  if (strcmp(text, "auto") == 0) *path = EB_NODE_AUTO;
+  else if (strcmp(text, "off") == 0) *path = EB_NODE_OFF;
+  else if (strcmp(text, "ring") == 0) *path = EB_NODE_RING;
+  else if (strcmp(text, "direct") == 0) *path = EB_NODE_DIRECT;
+  else return false;
+  return true;
+}
+
 /* "intra_node_protocols=... inter_node_protocols=...", separated by blanks; unknown keys belong to other versions. */
 static bool read_costs(const char *text, eb_config *config) {
   while (*(text += strspn(text, " \t\n"))) {
@@ -49,10 +63,19 @@ static bool read_costs(const char *text, eb_config *config) {
     if (!value) return false;
     const size_t key_length = (size_t)(value - text);
     const int value_length = (int)(length - key_length - 1);
-    eb_cost *cost = NULL;
-    if (key_length == 20 && memcmp(text, "intra_node_protocols", 20) == 0) cost = &config->intra_node;
-    if (key_length == 20 && memcmp(text, "inter_node_protocols", 20) == 0) cost = &config->inter_node;
-    if (cost && !eb_cost_parse(value + 1, value_length, cost)) return false;
+    const struct {
+      const char *key;
+      eb_cost *cost;
+      eb_cost_origin *origin;
+    } known[] = {{"intra_node_protocols", &config->intra_node, &config->intra_node_origin},
+                 {"inter_node_protocols", &config->inter_node, &config->inter_node_origin},
+                 {"node_ring_protocols", &config->node_ring, &config->node_ring_origin},
+                 {"node_direct_protocols", &config->node_direct, &config->node_direct_origin}};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+      if (key_length != strlen(known[k].key) || memcmp(text, known[k].key, key_length) != 0) continue;
+      if (!eb_cost_parse(value + 1, value_length, known[k].cost)) return false;
+      *known[k].origin = EB_COST_STATED;
+    }
     text += length;
   }
   return true;
@@ -69,7 +92,11 @@ bool eb_config_wants_progress_thread(void) {
 }
 
 bool eb_config_read(eb_config *config, char *problem, int problem_size) {
-  *config = (eb_config){.mode = {EB_AUTO, 0}, .num_lanes = 1};
+  *config = (eb_config){.mode = {EB_AUTO, 0},
+                        .num_lanes = 1,
+                        .node_path = EB_NODE_PATH_DEFAULT,
+                        .node_bytes = DEFAULT_NODE_BYTES,
+                        .pair_bytes = DEFAULT_PAIR_BYTES};
   int64_t number;
   const char *name, *text, *allowed;
 #define REFUSE_UNLESS(variable_name, reads, what) \
@@ -82,10 +109,18 @@ bool eb_config_read(eb_config *config, char *problem, int problem_size) {
   if (text) config->tag_bits = (int)number;
   REFUSE_UNLESS(EARLYBIRD_ENV_LANES, read_whole(text, 1, EB_MAX_LANES, &number), "1 to 16");
   if (text) config->num_lanes = (int)number;
+  REFUSE_UNLESS(EARLYBIRD_ENV_NODE_PATH, read_node_path(text, &config->node_path), "auto, off, ring or direct");
+  REFUSE_UNLESS(EARLYBIRD_ENV_NODE_BYTES, read_whole(text, 0, MAX_NODE_BYTES, &config->node_bytes),
+                "a number of bytes up to 1 TiB, such as 67108864");
+  REFUSE_UNLESS(EARLYBIRD_ENV_PAIR_BYTES, read_whole(text, 0, MAX_NODE_BYTES, &config->pair_bytes),
+                "a number of bytes up to 1 TiB, such as 1048576");
   REFUSE_UNLESS(EARLYBIRD_ENV_COSTS, read_costs(text, config),
                 "intra_node_protocols=MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH,... inter_node_protocols=...");
   REFUSE_UNLESS(EARLYBIRD_ENV_TRACE, strlen(text) < sizeof config->trace, "a path of fewer than 1024 characters");
   if (text) strcpy(config->trace, text);
+  REFUSE_UNLESS(EARLYBIRD_ENV_CACHE, strlen(text) < sizeof config->cache,
+                "off, or a folder whose path is shorter than 1024 characters");
+  if (text) strcpy(config->cache, text);
 #undef REFUSE_UNLESS
   return true;
 refused:
@@ -96,22 +131,39 @@ refused:
 static atomic_bool has_keys;
 
 void eb_config_note_key(const char *key) {
-  if (key && (strcmp(key, EARLYBIRD_INFO_SEGMENTS) == 0 || strcmp(key, EARLYBIRD_INFO_AGGR_SIZE) == 0)) has_keys = true;
+  static const char *const keys[] = {EARLYBIRD_INFO_SEGMENTS, EARLYBIRD_INFO_AGGR_SIZE, EARLYBIRD_INFO_LANES,
+                                     EARLYBIRD_INFO_PARTITIONS_PER_THREAD};
+  for (size_t k = 0; key && k < sizeof keys / sizeof *keys; k++)
+    if (strcmp(key, keys[k]) == 0) has_keys = true;
+}
+
+/* False if the info has no such key, or is not to be read. MPI 4.1 section 10: what an implementation does not understand is
+ * ignored. */
+static bool read_key(MPI_Info info, const char *key, char *text, int text_size) {
+  int is_there = 0;
+  /* The MPIs' own calls do not read the info: programs with a handle that is freed, or was never set, run with them, but a read
+   * ends the process (Open MPI) or calls the handler of MPI_COMM_SELF (MPICH). */
+  if (info == MPI_INFO_NULL || !has_keys) return false;
+  return PMPI_Info_get(info, key, text_size - 1, text, &is_there) == MPI_SUCCESS && is_there;
 }
 
 eb_mode eb_config_mode(const eb_config *config, MPI_Info info) {
   eb_mode mode = config->mode;
   char text[64];
-  int found;
-  /* The MPIs' own calls do not read the info: programs with a handle that is freed, or was never set, run with them, but a read
-   * ends the process (Open MPI) or calls the handler of MPI_COMM_SELF (MPICH). */
-  if (info == MPI_INFO_NULL || !has_keys) return mode;
-  /* MPI 4.1 section 10: an info value that an implementation does not understand is ignored. */
-  if (PMPI_Info_get(info, EARLYBIRD_INFO_SEGMENTS, sizeof text - 1, text, &found) == MPI_SUCCESS && found)
-    (void)read_segments(text, &mode);
-  if (PMPI_Info_get(info, EARLYBIRD_INFO_AGGR_SIZE, sizeof text - 1, text, &found) == MPI_SUCCESS && found)
-    (void)read_aggregate(text, &mode);
+  if (read_key(info, EARLYBIRD_INFO_SEGMENTS, text, sizeof text)) (void)read_segments(text, &mode);
+  if (read_key(info, EARLYBIRD_INFO_AGGR_SIZE, text, sizeof text)) (void)read_aggregate(text, &mode);
   return mode;
+}
+
+eb_spread eb_config_spread(MPI_Info info, int num_partitions, int64_t partition_bytes) {
+  eb_spread spread = {0};
+  char text[64];
+  int64_t number;
+  if (read_key(info, EARLYBIRD_INFO_LANES, text, sizeof text) && read_whole(text, 1, EB_MAX_LANES, &number))
+    spread.num_lanes = number;
+  if (read_key(info, EARLYBIRD_INFO_PARTITIONS_PER_THREAD, text, sizeof text) && read_whole(text, 1, INT_MAX, &number))
+    spread.block_bytes = (number < num_partitions ? number : num_partitions) * partition_bytes;
+  return spread;
 }
 
 int64_t eb_mode_step_bytes(eb_mode mode, int num_partitions, int64_t partition_bytes) {

@@ -21,6 +21,7 @@ typedef struct {
   eb_config config;
   eb_agreement agreements[2]; /* within a node, and between nodes */
   bool keeps_requests; /* messages are persistent requests: see wire.c */
+  bool is_crowded;     /* this node has more ranks than processors */
   int rank;
   MPI_Group group; /* of MPI_COMM_WORLD */
   MPI_Comm self; /* for the never started requests whose handles the user gets */

@@ -2,6 +2,7 @@
 #include "partitioned/segmentation/cost.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,15 @@ double eb_cost_core_s(const eb_cost *cost, int64_t bytes) {
   for (int p = 0; p < cost->num && cost->protocols[p].min_bytes <= bytes; p++)
     if (cost->protocols[p].overhead_s > most_s) most_s = cost->protocols[p].overhead_s;
   return most_s;
+}
+
+/* By at most these fractions of themselves and of one message's time. */
+#define ALIKE 0.25
+#define ALIKE_MESSAGE 0.1
+
+bool eb_cost_is_alike(double a_s, double b_s, double message_s) {
+  const double less_s = a_s < b_s ? a_s : b_s, more_s = a_s < b_s ? b_s : a_s;
+  return more_s - less_s <= ALIKE * more_s + ALIKE_MESSAGE * message_s;
 }
 
 double eb_cost_bandwidth_bytes_per_s(const eb_cost *cost) { return protocol_of(cost, INT64_MAX)->bandwidth_bytes_per_s; }
@@ -70,4 +80,16 @@ bool eb_cost_parse(const char *text, int length, eb_cost *cost) {
   const bool parsed = parse(text, length, cost);
   eb_c_locale_end(locale);
   return parsed;
+}
+
+int eb_cost_print(const eb_cost *cost, int digits, char *text, int size) {
+  int length = 0;
+  if (size > 0) text[0] = '\0';
+  for (int p = 0; p < cost->num && length < size; p++) {
+    const eb_protocol *const protocol = &cost->protocols[p];
+    length += snprintf(text + length, (size_t)(size - length), "%s%lld:%.*g:%.*g:%.*g", p ? "," : "",
+                       (long long)protocol->min_bytes, digits, protocol->latency_s, digits, protocol->overhead_s, digits,
+                       protocol->bandwidth_bytes_per_s);
+  }
+  return length < size ? length : -1;
 }

@@ -9,17 +9,14 @@
 #define MAX_ATOMS EB_CUT_MAX_SEGMENTS
 #define MIN_PIECE_BYTES (INT64_C(2) * 1024)
 #define ALIGNMENT_BYTES INT64_C(64)
-/* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
-#define CAUTION 1.2
+#define CAUTION EB_PLANNER_CAUTION
 /* A gain that is worth reading the clock. */
 #define WANTED_GAIN 0.05
 #define WANTED_GAIN_S 0.2e-6
+/* By another path, which is compared with messages as soon as it is used. */
+#define RING_GAIN_S 0.1e-6
 /* A prediction is followed without a trial if it promises this much. */
 #define CLEAR_GAIN 0.15
-/* A gain that is worth a trial of a few starts. */
-#define TRIED_GAIN 0.1
-/* The part of the time from the first partition's readiness to the last one's that further messages may take. */
-#define CHEAP 0.02
 /* From this size on the costs are extrapolated, so only a trial decides. */
 #define MIN_UNKNOWN_BYTES (INT64_C(128) * 1024)
 /* A cut is tried if its predicted time is at most this many times that of the best one, and this many seconds more. */
@@ -40,9 +37,10 @@ static void advance(timeline *line, const eb_cost *cost, double ready_s, int64_t
   /* A link may carry a few KiB faster than it carries on: the bytes of a message take no longer than all of it. */
   const double bytes_s = at_full_s < alone_s || alone_s <= 0 ? at_full_s : alone_s;
   const double busy_s = CAUTION * eb_cost_overhead_s(cost, bytes) + bytes_s;
-  line->free_s = larger(line->free_s, ready_s) + busy_s;
-  /* A lone message may take longer than that. */
-  line->done_s = larger(line->done_s, line->free_s + larger(0, alone_s - busy_s));
+  const double begin_s = larger(line->free_s, ready_s);
+  line->free_s = begin_s + busy_s;
+  /* A lone message may take longer than it keeps others back, or less: those of a long train share caches and cores. */
+  line->done_s = larger(line->done_s, begin_s + alone_s);
 }
 
 double eb_planner_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes) {
@@ -96,6 +94,12 @@ bool eb_planner_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t parti
   return gain_s >= WANTED_GAIN * one_s && gain_s >= WANTED_GAIN_S;
 }
 
+bool eb_planner_gains_by_ring(const eb_cost *cost, const eb_cost *ring_cost, int64_t total_bytes) {
+  if (cost->num == 0 || !ring_cost || ring_cost->num == 0) return false;
+  const double one_s = alone_s(cost, total_bytes), gain_s = one_s - alone_s(ring_cost, total_bytes);
+  return gain_s >= WANTED_GAIN * one_s && gain_s >= RING_GAIN_S;
+}
+
 int64_t eb_planner_least_bytes(const eb_cost *cost) {
   if (cost->num == 0) return 0;
   int64_t bytes = 64;
@@ -131,8 +135,7 @@ void eb_planner_first_numbers(const eb_cost *cost, unsigned char *numbers) {
   }
 }
 
-/* From the first partition's readiness to the last one's. */
-static double spread_s(const eb_planner_input *input) {
+double eb_planner_spread_s(const eb_planner_input *input) {
   double first_s = DBL_MAX, last_s = -DBL_MAX;
   for (int p = 0; p < input->num_partitions; p++) {
     if (input->ready_s[p] < first_s) first_s = input->ready_s[p];
@@ -298,7 +301,13 @@ static void uniform(const atoms *of, int num, grouping *made) {
 }
 
 bool eb_cut_equal(const eb_cut *a, const eb_cut *b) {
-  return a->num == b->num && memcmp(a->end_byte, b->end_byte, (size_t)a->num * sizeof *a->end_byte) == 0;
+  return a->num == b->num && a->path == b->path && memcmp(a->end_byte, b->end_byte, (size_t)a->num * sizeof *a->end_byte) == 0;
+}
+
+/* The costs of a path; NULL where they are not known, or there is no such path. */
+static const eb_cost *cost_of(const eb_planner_input *input, eb_path path) {
+  const eb_cost *const costs[EB_NUM_PATHS] = {input->cost, input->ring_cost, input->direct_cost}, *const cost = costs[path];
+  return cost && cost->num > 0 ? cost : NULL;
 }
 
 double eb_planner_price_s(const eb_planner_input *input, const eb_cut *cut) {
@@ -313,22 +322,24 @@ double eb_planner_price_s(const eb_planner_input *input, const eb_cut *cut) {
     for (; p < input->num_partitions && p * input->partition_bytes < cut->end_byte[s]; p++)
       if ((p + 1) * input->partition_bytes > begin) ready_s[s] = larger(ready_s[s], input->ready_s[p]);
   }
-  return eb_planner_predict_s(input->cost, cut->num, ready_s, bytes);
+  const eb_cost *const cost = cost_of(input, cut->path);
+  return eb_planner_predict_s(cost ? cost : input->cost, cut->num, ready_s, bytes);
 }
 
-/* Two groupings by programming, equal segments of 2 to 32, and one message. */
-enum { MAX_CONSIDERED = 8 };
+/* Of each path two groupings by programming, equal segments of 2 to 32, and one segment. */
+enum { MAX_CONSIDERED = 8 * EB_NUM_PATHS };
 
 /* The proposals so far, the predicted best first. */
 typedef struct {
-  const eb_cost *cost;
   const atoms *of;
+  eb_path path; /* of what is considered now, and its costs */
+  const eb_cost *cost;
   int num;
   eb_proposal proposals[MAX_CONSIDERED];
 } shortlist;
 
 static void consider(shortlist *list, const grouping *group) {
-  eb_proposal made = {{group->num, {0}}, price(list->cost, list->of, group)};
+  eb_proposal made = {{group->num, list->path, {0}}, price(list->cost, list->of, group)};
   for (int g = 0; g < group->num; g++) made.cut.end_byte[g] = list->of->end_byte[group->last_atom[g]];
   for (int c = 0; c < list->num; c++)
     if (eb_cut_equal(&list->proposals[c].cut, &made.cut)) return;
@@ -339,10 +350,35 @@ static void consider(shortlist *list, const grouping *group) {
   list->proposals[at] = made;
 }
 
+/* Everything by one path that may be predicted to be the best. */
+static void consider_path(shortlist *list, const eb_planner_input *input, eb_path path, int most) {
+  grouping candidate;
+  bool ascends = true;
+  list->path = path;
+  list->cost = cost_of(input, path);
+  if (!list->cost) return;
+  for (int a = 1; a < list->of->num; a++) ascends = ascends && list->of->ready_s[a - 1] <= list->of->ready_s[a];
+  for (int kind = 0; kind < (ascends ? 1 : 2); kind++) {
+    programmed(list->cost, list->of, kind == 1, most, &candidate);
+    consider(list, &candidate);
+  }
+  for (int num = path == EB_PATH_MESSAGE ? 2 : 1; num <= most; num *= 2) {
+    uniform(list->of, num, &candidate);
+    consider(list, &candidate);
+  }
+}
+
 /* Equal segments that are fewer than the predicted best: the next two powers of two from half its number down. */
-static bool is_coarser(const eb_cut *cut, int best_num) {
+static bool is_coarser(const eb_cut *cut, const eb_cut *best) {
   const bool is_power = (cut->num & (cut->num - 1)) == 0;
-  return is_power && cut->num > 1 && 2 * cut->num <= best_num && 8 * cut->num > best_num;
+  return is_power && cut->path == best->path && cut->num > 1 && 2 * cut->num <= best->num && 8 * cut->num > best->num;
+}
+
+/* Is a proposal the best by its path? Another program may share what one of the paths needs. */
+static bool is_best_by_path(const shortlist *list, int place) {
+  int first = 0;
+  while (list->proposals[first].cut.path != list->proposals[place].cut.path) first++;
+  return first == place;
 }
 
 /* Leaves out what is predicted to take much longer than the best, but not what is coarser, as far as there are places for it:
@@ -350,45 +386,42 @@ static bool is_coarser(const eb_cut *cut, int best_num) {
  * not predicted well. (Intel MPI, four nodes on two cores, 48 KiB in four partitions: eight segments were predicted to take half as
  * long as four, and took longer.) */
 static void leave_out(shortlist *list, int places) {
+  enum { BEST, COARSER, NEAR, FAR };
   const double most_s = WORTH_A_TRY * list->proposals[0].predicted_s + WORTH_A_TRY_S;
-  const int best_num = list->proposals[0].cut.num;
-  int num_coarser = 0, num_others = 0, num = 0;
-  for (int c = 0; c < list->num; c++) num_coarser += is_coarser(&list->proposals[c].cut, best_num);
+  int classes[MAX_CONSIDERED], num_left = 0, num = 0;
+  bool is_left[MAX_CONSIDERED] = {false};
   for (int c = 0; c < list->num; c++) {
     const eb_proposal *const one = &list->proposals[c];
-    const bool coarser = is_coarser(&one->cut, best_num);
-    if (!coarser && (one->predicted_s > most_s || num_others + num_coarser == places)) continue;
-    num_others += !coarser;
-    list->proposals[num++] = *one;
+    if (is_best_by_path(list, c)) classes[c] = BEST;
+    else if (is_coarser(&one->cut, &list->proposals[0].cut)) classes[c] = COARSER;
+    else classes[c] = one->predicted_s <= most_s ? NEAR : FAR;
   }
+  for (int kind = BEST; kind < FAR; kind++)
+    for (int c = 0; c < list->num && num_left < places; c++)
+      if (classes[c] == kind) num_left += is_left[c] = true;
+  for (int c = 0; c < list->num; c++)
+    if (is_left[c]) list->proposals[num++] = list->proposals[c];
   list->num = num;
 }
 
 int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_proposal *proposals) {
   atoms of;
   grouping candidate;
-  shortlist list = {.cost = input->cost, .of = &of, .num = 0};
+  shortlist list = {.of = &of, .num = 0};
   to_atoms(&of, input);
   const int most = max_segments < of.num ? max_segments : of.num;
   if (input->cost->num == 0) { /* no costs known: one segment, and candidates for a trial */
     for (int num = 1; num <= most && list.num < EB_PLANNER_MAX_CUTS; num *= 2) {
       uniform(&of, num, &candidate);
       eb_proposal *const made = &proposals[list.num++];
-      *made = (eb_proposal){{num, {0}}, 0};
+      *made = (eb_proposal){{num, EB_PATH_MESSAGE, {0}}, 0};
       for (int g = 0; g < num; g++) made->cut.end_byte[g] = of.end_byte[candidate.last_atom[g]];
     }
     return list.num;
   }
-  bool ascends = true;
-  for (int a = 1; a < of.num; a++) ascends = ascends && of.ready_s[a - 1] <= of.ready_s[a];
-  for (int kind = 0; kind < (ascends ? 1 : 2); kind++) {
-    programmed(input->cost, &of, kind == 1, most, &candidate);
-    consider(&list, &candidate);
-  }
-  for (int num = 2; num <= most; num *= 2) {
-    uniform(&of, num, &candidate);
-    consider(&list, &candidate);
-  }
+  consider_path(&list, input, EB_PATH_RING, most);
+  consider_path(&list, input, EB_PATH_DIRECT, most);
+  consider_path(&list, input, EB_PATH_MESSAGE, most);
   leave_out(&list, EB_PLANNER_MAX_CUTS - 1);
   /* What everything is compared with. */
   uniform(&of, 1, &candidate);
@@ -397,32 +430,20 @@ int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_propo
   return list.num;
 }
 
-bool eb_planner_send_early(const eb_planner_input *input, int max_segments, double further_s, eb_proposal *proposal) {
+int eb_planner_num_joined(const eb_planner_input *input) {
   atoms of;
-  grouping group;
-  const int64_t total_bytes = input->num_partitions * input->partition_bytes;
-  if (input->cost->num == 0 || !eb_planner_is_short(total_bytes)) return false;
   join(&of, input);
-  const double message_s = CAUTION * eb_cost_core_s(input->cost, input->partition_bytes) + further_s;
-  const double allowed_s = CHEAP * spread_s(input);
-  int num = of.num < max_segments ? of.num : max_segments;
-  while (num > 1 && (num - 1) * message_s > allowed_s) num /= 2;
-  if (num < 2) return false;
-  uniform(&of, num, &group);
-  *proposal = (eb_proposal){{num, {0}}, price(input->cost, &of, &group)};
-  for (int g = 0; g < num; g++) proposal->cut.end_byte[g] = of.end_byte[group.last_atom[g]];
-  return true;
+  return of.num;
 }
 
-int eb_planner_select(const eb_planner_input *input, int num, eb_proposal *proposals) {
-  const int64_t total_bytes = input->num_partitions * input->partition_bytes;
-  if (input->cost->num == 0 || !eb_planner_is_short(total_bytes) || num < 2) return num;
-  int one = 0;
-  while (one < num - 1 && proposals[one].cut.num > 1) one++;
-  const double one_s = proposals[one].predicted_s, gain_s = one_s - proposals[0].predicted_s;
-  if (gain_s >= TRIED_GAIN * one_s && gain_s >= WANTED_GAIN_S) return num;
-  proposals[0] = proposals[one];
-  return 1;
+void eb_planner_equal(const eb_planner_input *input, int num, eb_path path, eb_proposal *proposal) {
+  atoms of;
+  grouping group;
+  join(&of, input);
+  uniform(&of, num, &group);
+  const eb_cost *const cost = cost_of(input, path);
+  *proposal = (eb_proposal){{num, path, {0}}, cost ? price(cost, &of, &group) : 0};
+  for (int g = 0; g < num; g++) proposal->cut.end_byte[g] = of.end_byte[group.last_atom[g]];
 }
 
 static int by_value(const void *a, const void *b) {

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CANONICAL_BYTES (INT64_C(64) * 1024)
-#define CANONICAL_MAX 4
 #define ALIGNMENT_BYTES INT64_C(64)
 
 static int allocate(int64_t num, eb_segments *made) {
+  *made = (eb_segments){0};
   if (num > EB_SEGMENTS_MAX_NUM) return -1;
   made->first_byte = malloc(((size_t)num + 1) * sizeof *made->first_byte);
   made->num = (int)num;
@@ -17,10 +16,8 @@ static int allocate(int64_t num, eb_segments *made) {
 
 static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-int eb_segments_canonical(int64_t total_bytes, int least_num, eb_segments *segments) {
-  int64_t num = total_bytes / CANONICAL_BYTES;
-  if (num < least_num) num = least_num;
-  if (num > CANONICAL_MAX) num = CANONICAL_MAX;
+int eb_segments_canonical(int64_t total_bytes, int wanted_num, eb_segments *segments) {
+  int64_t num = wanted_num;
   while (num > 1 && total_bytes / num < ALIGNMENT_BYTES) num--;
   /* The last segment has what the others' alignment leaves, too. */
   if (divide_up(total_bytes, num) > EB_SEGMENT_MAX_BYTES - ALIGNMENT_BYTES)
@@ -81,7 +78,16 @@ void eb_segments_free(eb_segments *segments) {
 }
 
 bool eb_segments_equal(const eb_segments *a, const eb_segments *b) {
-  return a->num == b->num && memcmp(a->first_byte, b->first_byte, ((size_t)a->num + 1) * sizeof *a->first_byte) == 0;
+  return a->num == b->num && a->path == b->path && eb_spread_equal(&a->spread, &b->spread) &&
+         memcmp(a->first_byte, b->first_byte, ((size_t)a->num + 1) * sizeof *a->first_byte) == 0;
+}
+
+int eb_segments_lane(const eb_segments *segments, int segment, int num_lanes) {
+  const eb_spread *const spread = &segments->spread;
+  const int64_t num = spread->num_lanes > 0 && spread->num_lanes < num_lanes ? spread->num_lanes : num_lanes;
+  const int64_t total = segments->first_byte[segments->num];
+  const int64_t block = spread->block_bytes > 0 ? spread->block_bytes : divide_up(total, num);
+  return block > 0 ? (int)(segments->first_byte[segment] / block % num) : 0;
 }
 
 int eb_segments_find(const eb_segments *segments, int64_t byte) {

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "partitioned/segmentation/path.h"
+
 /* The maximum length of a message, so that its byte count fits an int. */
 #define EB_SEGMENT_MAX_BYTES (INT64_C(1) << 30)
 
@@ -12,11 +14,23 @@
  * and end the process when it is written. */
 #define EB_SEGMENTS_MAX_NUM (INT64_C(1) << 24)
 
+/* How the segments of a request are spread over lanes; 0: the default. Both sides must use the same. */
+typedef struct {
+  int64_t num_lanes;   /* that the request uses, if there are so many; default: all */
+  int64_t block_bytes; /* neighbouring bytes that go to one lane; default: an equal part of the transfer for each lane */
+} eb_spread;
+
+static inline bool eb_spread_equal(const eb_spread *a, const eb_spread *b) {
+  return a->num_lanes == b->num_lanes && a->block_bytes == b->block_bytes;
+}
+
 /* Segment s holds the bytes first_byte[s] .. first_byte[s+1]-1; first_byte[num] is the total. A transfer of no
  * bytes is one empty segment, because its completion still carries information. Owns first_byte. */
 typedef struct {
   int num;
   int64_t *first_byte;
+  eb_spread spread; /* the default, until it is set */
+  eb_path path;     /* messages, until it is set */
 } eb_segments;
 
 /* How many pieces eb_segments_uniform makes, if they are no more than EB_SEGMENTS_MAX_NUM. */
@@ -24,8 +38,8 @@ int64_t eb_segments_uniform_num(int64_t total_bytes, int64_t step_bytes);
 
 /* All of these return 0, or -1 when memory is short or they are too many; then *segments is unchanged. */
 
-/* Segments derived without a message: min(max(total / 64 KiB, least_num), 4) pieces on 64-byte boundaries, no empty ones. */
-int eb_segments_canonical(int64_t total_bytes, int least_num, eb_segments *segments);
+/* Segments derived without a message: wanted_num pieces on 64-byte boundaries, no empty ones. */
+int eb_segments_canonical(int64_t total_bytes, int wanted_num, eb_segments *segments);
 
 /* Pieces of step_bytes; the last one has the remaining bytes. */
 int eb_segments_uniform(int64_t total_bytes, int64_t step_bytes, eb_segments *segments);
@@ -36,6 +50,10 @@ int eb_segments_from_ends(int num, const int64_t *end_byte, eb_segments *segment
 
 void eb_segments_free(eb_segments *segments);
 bool eb_segments_equal(const eb_segments *a, const eb_segments *b);
+
+/* The lane of a segment, among num_lanes: the block of its first byte, modulo the lanes of the request. Follows from the segments
+ * alone, so that both sides compute the same. */
+int eb_segments_lane(const eb_segments *segments, int segment, int num_lanes);
 
 /* The segment of a byte; offsets at or past the total give the last segment. */
 int eb_segments_find(const eb_segments *segments, int64_t byte);

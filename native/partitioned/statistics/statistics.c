@@ -23,6 +23,15 @@ static struct {
   sums sent, received;
 } all_channels = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Of sends. */
+static struct {
+  int64_t requests, starts, segments, bytes; /* requests that have used the path */
+} paths[EB_NUM_PATHS];
+
+static struct {
+  _Alignas(64) atomic_llong num_used, num_taken;
+} lanes[EB_MAX_LANES];
+
 void eb_statistics_begin(void) {
   eb_statistics_on = eb_world.config.statistics || eb_trace_is_on();
   eb_trace_begin();
@@ -41,7 +50,7 @@ void eb_statistics_created(eb_statistics *own, const eb_transfer *transfer) {
 void eb_statistics_started(eb_statistics *own, uint64_t start) {
   own->start = start;
   own->begin_s = eb_now_s();
-  own->sent_after_s = 0;
+  atomic_store_explicit(&own->sent_after_s, 0, memory_order_relaxed);
 }
 
 static void add_event(const eb_statistics *own, const char *name, const char *what, int index, int64_t bytes, double begin_s,
@@ -59,7 +68,7 @@ void eb_statistics_pready(eb_statistics *own, int partition) {
 }
 
 void eb_statistics_segment_sent(eb_statistics *own, int segment, int64_t bytes, double begin_s) {
-  own->sent_after_s += begin_s - own->begin_s;
+  eb_add_s(&own->sent_after_s, begin_s - own->begin_s);
   add_event(own, "segment send", "segment", segment, bytes, begin_s, eb_now_s() - begin_s);
 }
 
@@ -67,12 +76,26 @@ void eb_statistics_segment_arrived(const eb_statistics *own, int segment, int64_
   add_event(own, "segment arrival", "segment", segment, bytes, eb_now_s(), -1);
 }
 
+void eb_statistics_lane_used(int lane) { atomic_fetch_add_explicit(&lanes[lane].num_used, 1, memory_order_relaxed); }
+
+void eb_statistics_lane_taken(int lane) { atomic_fetch_add_explicit(&lanes[lane].num_taken, 1, memory_order_relaxed); }
+
 void eb_statistics_waited(const eb_statistics *own, int num_segments, double begin_s) {
   const char *const name = own->transfer->is_send ? "wait for send" : "wait for receive";
   add_event(own, name, "segments", num_segments, own->transfer->total_bytes, begin_s, eb_now_s() - begin_s);
 }
 
-void eb_statistics_finished(const eb_statistics *own, int num_segments) {
+/* Under the lock. */
+static void count_path(eb_statistics *own, int num_segments, eb_path path) {
+  const unsigned bit = 1U << path;
+  paths[path].requests += !(own->paths_used & bit);
+  paths[path].starts++;
+  paths[path].segments += num_segments;
+  paths[path].bytes += own->transfer->total_bytes;
+  own->paths_used |= bit;
+}
+
+void eb_statistics_finished(eb_statistics *own, int num_segments, eb_path path) {
   const double last_after_s = atomic_load_explicit(&own->last_pready_s, memory_order_relaxed) - own->begin_s;
   const double early_s = own->transfer->is_send ? num_segments * last_after_s - own->sent_after_s : 0;
   pthread_mutex_lock(&all_channels.lock);
@@ -82,6 +105,7 @@ void eb_statistics_finished(const eb_statistics *own, int num_segments) {
   sum->segments += num_segments;
   sum->bytes += own->transfer->total_bytes;
   if (early_s > 0) sum->early_s += early_s;
+  if (own->transfer->is_send) count_path(own, num_segments, path);
   pthread_mutex_unlock(&all_channels.lock);
 }
 
@@ -93,23 +117,53 @@ static void print_row(int rank, const char *side, const sums *sum) {
   fputc('\n', stderr);
 }
 
-/* As EARLYBIRD_COSTS takes them: what was measured here can be given to the next run. */
-static void print_costs(void) {
-  const eb_cost *costs[] = {&eb_world.config.intra_node, &eb_world.config.inter_node};
-  const char *names[] = {"intra_node_protocols", "inter_node_protocols"};
-  fprintf(stderr, "message costs used: EARLYBIRD_COSTS=\"");
-  for (int level = 0; level < 2; level++) {
-    for (int p = 0; p < costs[level]->num; p++) {
-      const eb_protocol *protocol = &costs[level]->protocols[p];
-      if (p == 0) fprintf(stderr, "%s%s=", level && costs[0]->num ? " " : "", names[level]);
-      fprintf(stderr, "%s%lld:%.3g:%.3g:%.3g", p ? "," : "", (long long)protocol->min_bytes, protocol->latency_s,
-              protocol->overhead_s, protocol->bandwidth_bytes_per_s);
-    }
+/* Collective over the domain. */
+static void print_lanes(void) {
+  int64_t mine[EB_MAX_LANES][2], all[EB_MAX_LANES][2];
+  for (int lane = 0; lane < EB_MAX_LANES; lane++) {
+    mine[lane][0] = lanes[lane].num_used;
+    mine[lane][1] = lanes[lane].num_taken;
   }
-  fprintf(stderr, "\"\n");
+  if (PMPI_Reduce(mine, all, 2 * EB_MAX_LANES, MPI_INT64_T, MPI_SUM, 0, eb_domain.comm) != MPI_SUCCESS || eb_domain.rank != 0)
+    return;
+  fprintf(stderr, "%6s %9s %9s\n", "lane", "segments", "taken");
+  for (int lane = 0; lane < eb_domain.num_lanes; lane++)
+    fprintf(stderr, "%6d %9lld %9lld\n", lane, (long long)all[lane][0], (long long)all[lane][1]);
+  fprintf(stderr, "taken: segments that found another thread sending on their lane, and were left to it; sums of all ranks\n");
 }
 
-static void print_table(void) {
+/* Collective over the domain. */
+static void print_paths(void) {
+  static const char *const names[EB_NUM_PATHS] = {"message", "ring", "direct"};
+  enum { NUM = EB_NUM_PATHS * sizeof paths[0] / sizeof(int64_t) };
+  int64_t all[EB_NUM_PATHS][sizeof paths[0] / sizeof(int64_t)];
+  if (PMPI_Reduce(paths, all, NUM, MPI_INT64_T, MPI_SUM, 0, eb_domain.comm) != MPI_SUCCESS || eb_domain.rank != 0) return;
+  fprintf(stderr, "%9s %9s %9s %10s %15s\n", "path", "requests", "starts", "segments", "bytes");
+  for (int path = 0; path < EB_NUM_PATHS; path++)
+    fprintf(stderr, "%9s %9lld %9lld %10lld %15lld\n", names[path], (long long)all[path][0], (long long)all[path][1],
+            (long long)all[path][2], (long long)all[path][3]);
+  fprintf(stderr, "path: of send requests, of which some starts travelled on it; sums of all ranks\n");
+}
+
+/* As EARLYBIRD_COSTS takes them: what was measured here can be given to the next run. */
+static void print_costs(void) {
+  static const char *const origins[] = {"unknown", "from EARLYBIRD_COSTS", "kept by an earlier run", "measured in this run"};
+  const eb_config *const config = &eb_world.config;
+  char text[1024];
+  fprintf(stderr, "message costs used: EARLYBIRD_COSTS=\"");
+  if (config->intra_node.num > 0 && eb_cost_print(&config->intra_node, 3, text, sizeof text) > 0)
+    fprintf(stderr, "intra_node_protocols=%s", text);
+  if (config->inter_node.num > 0 && eb_cost_print(&config->inter_node, 3, text, sizeof text) > 0)
+    fprintf(stderr, "%sinter_node_protocols=%s", config->intra_node.num > 0 ? " " : "", text);
+  if (config->node_ring.num > 0 && eb_cost_print(&config->node_ring, 3, text, sizeof text) > 0)
+    fprintf(stderr, " node_ring_protocols=%s", text);
+  if (config->node_direct.num > 0 && eb_cost_print(&config->node_direct, 3, text, sizeof text) > 0)
+    fprintf(stderr, " node_direct_protocols=%s", text);
+  fprintf(stderr, "\"\nwithin nodes %s, between nodes %s\n", origins[config->intra_node_origin],
+          origins[config->inter_node_origin]);
+}
+
+static void print_table(const char *remark) {
   struct {
     int rank;
     sums sent, received;
@@ -125,13 +179,16 @@ static void print_table(void) {
     }
     fprintf(stderr, "us early: mean time from the send of a segment until the last partition of the same start was ready\n");
     print_costs();
+    if (remark) fprintf(stderr, "%s\n", remark);
     eb_c_locale_end(locale);
   }
   free(all);
+  if (eb_world.config.node_path != EB_NODE_OFF) print_paths();
+  print_lanes();
 }
 
-void eb_statistics_end(void) {
-  if (eb_world.config.statistics) print_table();
+void eb_statistics_end(const char *remark) {
+  if (eb_world.config.statistics) print_table(remark);
   eb_trace_end();
   eb_statistics_on = false;
 }

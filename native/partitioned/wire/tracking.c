@@ -1,6 +1,7 @@
 /* Allocates and resets the states of partitions and segments. */
 #include "partitioned/wire/tracking.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,12 @@ int eb_tracking_begin(eb_tracking *tracking, int num_partitions, bool is_spread,
   return tracking->partitions ? 0 : -1;
 }
 
+static void await_threads(const eb_tracking *tracking) {
+  while (atomic_load(&tracking->num_beside) > 0) sched_yield();
+}
+
 static void unmap(eb_tracking *tracking) {
+  await_threads(tracking);
   free(tracking->segments);
   tracking->segments = NULL;
   tracking->num_segments = 0;
@@ -66,7 +72,7 @@ int eb_tracking_num_within(const eb_tracking *tracking, int segment, int low, in
 
 int eb_tracking_mark_several(eb_tracking *tracking, int low, int high) {
   if (!tracking->done_bits) {
-    while (low <= high && eb_tracking_mark(tracking, low)) low++;
+    while (low <= high && eb_tracking_mark(tracking, eb_tracking_partition(tracking, low))) low++;
     return low;
   }
   for (int p = low, last; p <= high; p = last + 1) {
@@ -89,16 +95,55 @@ void eb_tracking_advance(eb_tracking *tracking) {
   tracking->has_bits_set = tracking->done_bits != NULL;
 }
 
-void eb_tracking_reset(eb_tracking *tracking) {
+void eb_tracking_reset(eb_tracking *tracking, const void *owner) {
+  await_threads(tracking);
+  tracking->owner = owner;
   for (int s = 0; s < tracking->num_segments; s++) {
     eb_segment_state *const state = &tracking->segments[s];
     atomic_store_explicit(&state->num_unready, state->num_partitions, memory_order_relaxed);
+    atomic_store_explicit(&state->num_owned, 0, memory_order_relaxed);
     atomic_store_explicit(&state->has_arrived, false, memory_order_relaxed);
   }
 }
 
+/* The owner has counted as many as the other threads have left. */
+static bool claim(eb_segment_state *state, int num_left) {
+  enum { CLAIMED = -1 };
+  if (num_left == state->num_partitions) return true; /* no other thread has counted */
+  return atomic_compare_exchange_strong(&state->num_unready, &num_left, CLAIMED);
+}
+
+bool eb_tracking_claim(eb_tracking *tracking, int segment) {
+  eb_segment_state *const state = &tracking->segments[segment];
+  return claim(state, atomic_load_explicit(&state->num_owned, memory_order_relaxed));
+}
+
+/* The next start has no owner, because this thread ends owners before it counts. It is waited for, because it reads the state
+ * after it has counted, when the segment may be complete. */
+static bool count_beside_owner(eb_tracking *tracking, eb_segment_state *state, int num) {
+  atomic_fetch_add(&tracking->num_beside, 1);
+  eb_thread_end_owners();
+  const int num_left = atomic_fetch_sub(&state->num_unready, num) - num;
+  eb_thread_fence_owner();
+  const bool is_last = atomic_load_explicit(&state->num_owned, memory_order_acquire) == num_left && claim(state, num_left);
+  atomic_fetch_sub(&tracking->num_beside, 1);
+  return is_last;
+}
+
+bool eb_tracking_count_with_owner(eb_tracking *tracking, int segment, int num) {
+  eb_segment_state *const state = &tracking->segments[segment];
+  if (!eb_tracking_is_owned(tracking)) return count_beside_owner(tracking, state, num);
+  const int num_left = atomic_fetch_sub_explicit(&state->num_unready, num, memory_order_acq_rel) - num;
+  return atomic_load_explicit(&state->num_owned, memory_order_relaxed) == num_left && claim(state, num_left);
+}
+
+static bool is_ready(const eb_segment_state *state) {
+  const int num_owned = atomic_load_explicit(&state->num_owned, memory_order_acquire);
+  return atomic_load_explicit(&state->num_unready, memory_order_acquire) <= num_owned;
+}
+
 bool eb_tracking_is_ready(const eb_tracking *tracking) {
   for (int s = 0; s < tracking->num_segments; s++)
-    if (atomic_load_explicit(&tracking->segments[s].num_unready, memory_order_acquire) > 0) return false;
+    if (!is_ready(&tracking->segments[s])) return false;
   return true;
 }

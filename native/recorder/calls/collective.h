@@ -26,8 +26,12 @@ static inline uint64_t eb_sum(const eb_span *span, eb_counts counts, int num, MP
 static inline void eb_add_collective(const eb_span *span, unsigned call, const eb_communicator *communicator, int peer,
                                      uint64_t bytes) {
   eb_persistent *persistent = span->thread->persistent;
-  if (persistent) eb_persistent_add(persistent, EB_ROLE_STARTED, communicator, peer, bytes);
-  else eb_add_call(span, call, communicator, peer, bytes);
+  if (persistent) {
+    eb_persistent_add(persistent, EB_ROLE_STARTED, communicator, peer, bytes);
+    return;
+  }
+  eb_span_entered(span, call, communicator, peer, EB_BYTES_UNKNOWN);
+  eb_add_call(span, call, communicator, peer, bytes);
 }
 
 /* The message of a collective to or from one peer: none without bytes. */
@@ -62,17 +66,25 @@ static inline int eb_root(const eb_communicator *communicator, int root) {
 #define EB_PERSISTENT(name, PARAMETERS, ARGUMENTS, COUNTED)
 #endif
 
+/* COUNTED of a non-blocking one. */
+#define EB_OPENED_COLLECTIVE(COUNTED)                                                                                        \
+  EB_OPENED(COUNTED);                                                                                                        \
+  if (rc == MPI_SUCCESS)                                                                                                     \
+  eb_span_posts(&span, *request, EB_AWAITED_COLLECTIVE, call, eb_span_communicator(&span, comm), span.thread->awaited->root, \
+                EB_TAG_NONE, span.thread->open->bytes, 0)
+
 /* Wrappers of the six forms of a collective: blocking, non-blocking and persistent, with counts of int and of MPI_Count.
- * PARAMETERS takes the type of counts and that of displacements. */
-#define EB_COLLECTIVE(name, i_name, PARAMETERS, ARGUMENTS, COUNTED)                                                             \
-  EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name, (PARAMETERS(int, int)), (ARGUMENTS), EB_ABOUT_ALL, COUNTED)                          \
-  EB_WRAP_OPEN(MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED))           \
-  EB_LARGE(EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name##_c, (PARAMETERS(MPI_Count, MPI_Aint)), (ARGUMENTS), EB_ABOUT_ALL, COUNTED)) \
-  EB_PERSISTENT(MPI_##name##_init, (PARAMETERS(int, int), MPI_Info info, MPI_Request * request), (ARGUMENTS, info, request),    \
-                COUNTED)                                                                                                        \
-  EB_LARGE(EB_WRAP_OPEN(MPI_##i_name##_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Request * request), (ARGUMENTS, request),       \
-                        EB_OPENED(COUNTED)))                                                                                    \
-  EB_LARGE(EB_PERSISTENT(MPI_##name##_init_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, MPI_Request * request),          \
+ * PARAMETERS takes the type of counts and that of displacements; ENTERS: see EB_ENTERS. */
+#define EB_COLLECTIVE(name, i_name, PARAMETERS, ARGUMENTS, ENTERS, COUNTED)                                                  \
+  EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name, (PARAMETERS(int, int)), (ARGUMENTS), ENTERS, COUNTED)                             \
+  EB_WRAP_ABOUT(EB_CALL_OPEN, MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request), ENTERS,     \
+                EB_OPENED_COLLECTIVE(COUNTED))                                                                               \
+  EB_LARGE(EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name##_c, (PARAMETERS(MPI_Count, MPI_Aint)), (ARGUMENTS), ENTERS, COUNTED))    \
+  EB_PERSISTENT(MPI_##name##_init, (PARAMETERS(int, int), MPI_Info info, MPI_Request * request), (ARGUMENTS, info, request), \
+                COUNTED)                                                                                                     \
+  EB_LARGE(EB_WRAP_ABOUT(EB_CALL_OPEN, MPI_##i_name##_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Request * request),           \
+                         (ARGUMENTS, request), ENTERS, EB_OPENED_COLLECTIVE(COUNTED)))                                       \
+  EB_LARGE(EB_PERSISTENT(MPI_##name##_init_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, MPI_Request * request),       \
                          (ARGUMENTS, info, request), COUNTED))
 
 #endif

@@ -21,6 +21,12 @@ static copied copy_one(MPI_Request handle) {
   return (copied){handle, handle == MPI_REQUEST_NULL ? EB_TICKET_NONE : eb_requests_ticket(eb_request_key(handle))};
 }
 
+/* Whoever polls may do something else if nothing is complete. */
+static void wait_for(const eb_span *span, MPI_Request handle) {
+  if (handle == MPI_REQUEST_NULL || eb_calls_begin[span->thread->epoch.present.call].kind == EB_CALL_POLL) return;
+  eb_awaited_mark(eb_request_key(handle), span->thread->number);
+}
+
 static copies copy(const eb_span *span, int count, const MPI_Request *requests, MPI_Status *statuses) {
   copies made = {NULL, statuses, statuses != MPI_STATUSES_IGNORE};
   if (!eb_span_may_complete(span) || count <= 0) return made;
@@ -29,7 +35,10 @@ static copies copy(const eb_span *span, int count, const MPI_Request *requests, 
   char *scratch = eb_thread_scratch(span->thread, copied_bytes + (are_needed ? (size_t)count * sizeof *statuses : 0));
   if (!scratch) return made;
   copied *const of_requests = (copied *)scratch;
-  for (int r = 0; r < count; r++) of_requests[r] = copy_one(requests[r]);
+  for (int r = 0; r < count; r++) {
+    of_requests[r] = copy_one(requests[r]);
+    wait_for(span, requests[r]);
+  }
   made.requests = of_requests;
   if (are_needed) made.statuses = (MPI_Status *)(scratch + copied_bytes);
   made.has_statuses = made.has_statuses || are_needed;
@@ -74,6 +83,7 @@ static uint32_t completed_by_failed(const eb_span *span, int rc, int count, cons
     const bool may_count = eb_span_may_complete(&span);                                                \
     const copied before = may_count ? copy_one(*request) : (copied){MPI_REQUEST_NULL, EB_TICKET_NONE}; \
     if (may_count && status == MPI_STATUS_IGNORE) status = &own;                                       \
+    if (may_count) wait_for(&span, before.handle);                                                     \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                            \
     if (eb_span_returned(&span, rc)) {                                                                 \
       eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                         \

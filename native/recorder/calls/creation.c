@@ -7,7 +7,10 @@
 /* All ranks of `comm` make the call. */
 #define CREATED(created)                                        \
   if (rc == MPI_SUCCESS) eb_identity_created(comm, *(created)); \
+  ENTERED(comm);                                                \
   EB_ONLY_TIME
+/* If it was not known before the call. */
+#define ENTERED(over) eb_span_entered(&span, call, eb_span_communicator(&span, over), EB_PEER_NONE, EB_BYTES_UNKNOWN)
 
 /* Those of the new one alone do. */
 #define CREATED_ALONE(created)                                       \
@@ -49,13 +52,18 @@ EB_EXPORT int MPI_Comm_set_name(MPI_Comm comm, const char *comm_name) {
   return rc;
 }
 
-EB_WRAP(MPI_Intercomm_create,
-        (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm),
-        (local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm), CREATED_ALONE(newintercomm))
+/* All ranks of the local group make the call; that the others do is not known here. */
+#define ENTERS_LOCAL eb_span_enters(&span, local_comm, EB_NO_ROOT, EB_BYTES_UNKNOWN)
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Intercomm_create,
+              (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm),
+              (local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm), ENTERS_LOCAL, ENTERED(local_comm);
+              CREATED_ALONE(newintercomm))
 #define MERGED                                                          \
   if (rc == MPI_SUCCESS) eb_identity_created(intercomm, *newintracomm); \
+  ENTERED(intercomm);                                                   \
   EB_ONLY_TIME
-EB_WRAP(MPI_Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintracomm), (intercomm, high, newintracomm), MERGED)
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintracomm),
+              (intercomm, high, newintracomm), eb_span_enters(&span, intercomm, EB_NO_ROOT, EB_BYTES_UNKNOWN), MERGED)
 
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Cart_create,
               (MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart),

@@ -16,7 +16,7 @@ static void matched(const eb_span *span, unsigned call, int rc, bool is_matched,
 }
 
 EB_WRAP_ABOUT(EB_CALL_PART, MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
-              (source, tag, comm, message, status), eb_span_about(&span, source, tag, comm),
+              (source, tag, comm, message, status), eb_span_about(&span, source, tag, comm, EB_BYTES_UNKNOWN),
               matched(&span, call, rc, true, comm, message))
 EB_WRAP_POLL(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
              (source, tag, comm, flag, message, status), matched(&span, call, rc, *flag != 0, comm, message))
@@ -44,21 +44,21 @@ static eb_request take(uint64_t key, eb_ticket ticket) {
     }                                                                                                       \
     return rc;                                                                                              \
   }
-#define NON_BLOCKING(name, COUNT)                                                                                                 \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                                                 \
-  EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {                     \
-    eb_span span = eb_span_begin(&name##_call);                                                                                   \
-    const uint64_t key = eb_message_key(*message);                                                                                \
-    const eb_ticket ticket = eb_requests_ticket(key);                                                                             \
-    const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                                          \
-    const int rc = EB_NEXT(name)(buf, count, type, message, request);                                                             \
-    if (eb_span_returned(&span, rc)) {                                                                                            \
-      const eb_request probed = take(key, ticket);                                                                                \
-      eb_receive_created(&span, eb_call_number(&name##_call), rc, probed.communicator, source, EB_REQUEST_RECEIVE, probed.serial, \
-                         request);                                                                                                \
-      eb_span_end(&span);                                                                                                         \
-    }                                                                                                                             \
-    return rc;                                                                                                                    \
+#define NON_BLOCKING(name, COUNT)                                                                                             \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                                             \
+  EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {                 \
+    eb_span span = eb_span_begin(&name##_call);                                                                               \
+    const uint64_t key = eb_message_key(*message);                                                                            \
+    const eb_ticket ticket = eb_requests_ticket(key);                                                                         \
+    const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                                      \
+    const int rc = EB_NEXT(name)(buf, count, type, message, request);                                                         \
+    if (eb_span_returned(&span, rc)) {                                                                                        \
+      const eb_request probed = take(key, ticket);                                                                            \
+      eb_receive_created(&span, eb_call_number(&name##_call), rc, probed.communicator, source, EB_TAG_NONE, EB_BYTES_UNKNOWN, \
+                         EB_REQUEST_RECEIVE, probed.serial, request);                                                         \
+      eb_span_end(&span);                                                                                                     \
+    }                                                                                                                         \
+    return rc;                                                                                                                \
   }
 
 BLOCKING(MPI_Mrecv, int)

@@ -14,8 +14,8 @@ void eb_received(const eb_span *span, unsigned call, int rc, eb_communicator *co
   eb_span_of_none(span);
 }
 
-void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, eb_request_kind kind,
-                        uint32_t serial, const MPI_Request *request) {
+void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, int tag,
+                        uint64_t bytes, eb_request_kind kind, uint32_t serial, const MPI_Request *request) {
   const bool is_started = kind == EB_REQUEST_RECEIVE;
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, source) : EB_PEER_NONE;
   /* Requests without a message may share one handle: MPICH does so for MPI_PROC_NULL. */
@@ -35,6 +35,8 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
                               .communicator = communicator,
                               .peer = peer,
                               .tag = EB_TAG_NONE,
+                              .posted_tag = tag,
+                              .posted_bytes = bytes,
                               .serial = serial,
                               .is_active = is_started,
                               .posted_ticks = span->begin_ticks};
@@ -47,7 +49,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
   EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status) { \
     MPI_Status own;                                                                                                           \
     eb_span span = eb_span_begin(&name##_call);                                                                               \
-    eb_span_about(&span, source, tag, comm);                                                                                  \
+    eb_span_about(&span, source, tag, comm, eb_known_bytes(&span, count, datatype));                                          \
     eb_span_receives(&span);                                                                                                  \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                                            \
     const int rc = EB_NEXT(name)(buf, count, datatype, source, tag, comm, status);                                            \
@@ -57,10 +59,17 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
     }                                                                                                                         \
     return rc;                                                                                                                \
   }
-#define WITH_REQUEST(WRAP, name, COUNT, kind, SERIAL)                                                                   \
-  WRAP(name, (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request), \
-       (buf, count, datatype, source, tag, comm, request),                                                              \
-       eb_receive_created(&span, call, rc, eb_span_communicator(&span, comm), source, kind, SERIAL, request))
+static void created(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, int tag, uint64_t bytes,
+                    eb_request_kind kind, uint32_t serial, const MPI_Request *request) {
+  eb_receive_created(span, call, rc, communicator, source, tag, bytes, kind, serial, request);
+  if (rc == MPI_SUCCESS && kind == EB_REQUEST_RECEIVE)
+    eb_span_posts(span, *request, EB_AWAITED_RECEIVE, call, communicator, eb_world_rank(communicator, source), tag, bytes, 0);
+}
+#define WITH_REQUEST(WRAP, name, COUNT, kind, SERIAL)                                                                           \
+  WRAP(name, (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request),         \
+       (buf, count, datatype, source, tag, comm, request),                                                                      \
+       created(&span, call, rc, eb_span_communicator(&span, comm), source, tag, eb_bytes(&span, count, datatype), kind, SERIAL, \
+               request))
 #define NON_BLOCKING(name, COUNT) WITH_REQUEST(EB_WRAP_OPEN, name, COUNT, EB_REQUEST_RECEIVE, eb_trace_post())
 #define PERSISTENT(name, COUNT) WITH_REQUEST(EB_WRAP, name, COUNT, EB_REQUEST_PERSISTENT_RECEIVE, 0)
 
@@ -77,6 +86,6 @@ static void probed(const eb_span *span, unsigned call, MPI_Comm comm) {
 }
 
 EB_WRAP_ABOUT(EB_CALL_PART, MPI_Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status),
-              eb_span_about(&span, source, tag, comm), probed(&span, call, comm))
+              eb_span_about(&span, source, tag, comm, EB_BYTES_UNKNOWN), probed(&span, call, comm))
 EB_WRAP_POLL(MPI_Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag, comm, flag, status),
              probed(&span, call, comm))

@@ -2,6 +2,19 @@
 #include "recorder/calls/wrap.h"
 #include "recorder/recording/persistent.h"
 
+/* A persistent collective may be started in any order: what its ranks wait for is not known. */
+static void posted(const eb_span *span, MPI_Request request, const eb_request *known) {
+  const bool receives = known->kind == EB_REQUEST_PERSISTENT_RECEIVE;
+  const eb_awaited_kind kind = known->kind == EB_REQUEST_PERSISTENT_SEND       ? EB_AWAITED_SEND
+                               : receives                                      ? EB_AWAITED_RECEIVE
+                               : known->kind == EB_REQUEST_PARTITIONED_SEND    ? EB_AWAITED_PARTITIONED_SEND
+                               : known->kind == EB_REQUEST_PARTITIONED_RECEIVE ? EB_AWAITED_PARTITIONED_RECEIVE
+                                                                               : 0;
+  if (kind == 0) return;
+  eb_span_posts(span, request, kind, known->call, known->communicator, known->peer, receives ? known->posted_tag : known->tag,
+                receives ? known->posted_bytes : known->bytes, known->partitions);
+}
+
 /* Looked up before the call: a started request can complete and be freed by another thread at once. The message of a send
  * is counted even if the start fails, which ends most programs. */
 static void started(const eb_span *span, const MPI_Request *request) {
@@ -10,10 +23,12 @@ static void started(const eb_span *span, const MPI_Request *request) {
   eb_span_started(span);
   eb_span_of_request(span, known.serial, 0);
   if (eb_request_receives(&known)) eb_span_trace_start(span, &known);
-  if (known.kind == EB_REQUEST_PERSISTENT_SEND || known.kind == EB_REQUEST_PARTITIONED_SEND)
+  if (known.kind == EB_REQUEST_PERSISTENT_SEND)
     eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.tag, known.bytes);
+  if (known.kind == EB_REQUEST_PARTITIONED_SEND) eb_add_partitioned(span, EB_ROLE_SENT, &known);
   if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, &known);
   eb_span_of_none(span);
+  posted(span, *request, &known);
 }
 
 EB_CALL_OF(EB_CALL_OPEN, MPI_Start);
@@ -59,6 +74,7 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
   const uint64_t key = eb_request_key(request);
   if (PMPI_Request_get_status(request, &is_complete, &status) != MPI_SUCCESS) return;
   bool was_open = is_complete && eb_request_completed(span, key, eb_requests_ticket(key), true, &status);
+  eb_awaited_complete(key);
   if (eb_requests_remove(key, is_complete, &known)) {
     was_open = was_open || known.is_active;
     if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_free(known.persistent);

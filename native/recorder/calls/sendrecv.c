@@ -20,12 +20,13 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
   eb_span_of_none(span);
 }
 
-#define BOTH(name, PARAMETERS, ARGUMENTS)                                                                   \
+#define BOTH(name, PARAMETERS, ARGUMENTS, RECEIVED)                                                         \
   EB_CALL_OF(EB_CALL_PART, name);                                                                           \
   EB_EXPORT int name PARAMETERS {                                                                           \
     MPI_Status own;                                                                                         \
     eb_span span = eb_span_begin(&name##_call);                                                             \
-    eb_span_about(&span, source, recvtag, comm);                                                            \
+    eb_span_also_sends(&span, dest, sendtag, comm, eb_known_bytes(&span, sendcount, sendtype));             \
+    eb_span_about(&span, source, recvtag, comm, RECEIVED);                                                  \
     eb_span_receives(&span);                                                                                \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                                 \
@@ -39,12 +40,13 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
   BOTH(name,                                                                                                                \
        (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, COUNT recvcount, \
         MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status),                                 \
-       (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
+       (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status),          \
+       eb_known_bytes(&span, recvcount, recvtype))
 #define REPLACE(name, COUNT)                                                                                              \
   BOTH(name,                                                                                                              \
        (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
         MPI_Status *status),                                                                                              \
-       (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, status))
+       (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, status), eb_known_bytes(&span, sendcount, sendtype))
 
 SENDRECV(MPI_Sendrecv, int)
 REPLACE(MPI_Sendrecv_replace, int)
@@ -83,6 +85,7 @@ static void begun(const eb_span *span, unsigned call, int rc, int64_t sendcount,
                               .is_active = true,
                               .posted_ticks = span->begin_ticks,
                               .bytes = eb_bytes(span, recvcount, recvtype)};
+  eb_span_posts(span, *request, EB_AWAITED_RECEIVE, call, communicator, receive.peer, recvtag, receive.bytes, 0);
   eb_requests_add(eb_request_key(*request), &receive);
 }
 

@@ -9,6 +9,14 @@ static void sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_
                         eb_bytes(span, count, type));
 }
 
+static void posted(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   const MPI_Request *request) {
+  const eb_communicator *communicator = eb_span_communicator(span, comm);
+  if (rc != MPI_SUCCESS) return;
+  eb_span_posts(span, *request, EB_AWAITED_SEND, call, communicator, eb_world_rank(communicator, dest), tag,
+                eb_bytes(span, count, type), 0);
+}
+
 /* The messages are counted at every start. */
 static void created(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                     const MPI_Request *request) {
@@ -25,40 +33,48 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
   eb_requests_add(eb_request_key(*request), &persistent);
 }
 
-#define BLOCKING(name, COUNT)                                                                                                \
-  EB_WRAP_ABOUT(EB_CALL_PART, name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
-                (buf, count, datatype, dest, tag, comm), eb_span_about(&span, dest, tag, comm),                              \
-                sent(&span, call, rc, count, datatype, dest, tag, comm))
-#define NON_BLOCKING(name, COUNT)                                                                                             \
-  EB_WRAP_OPEN(name,                                                                                                          \
-               (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-               (buf, count, datatype, dest, tag, comm, request),                                                              \
-               EB_OPENED(sent(&span, call, rc, count, datatype, dest, tag, comm)))
-#define PERSISTENT(name, COUNT)                                                                                                \
-  EB_WRAP(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-          (buf, count, datatype, dest, tag, comm, request), created(&span, call, rc, count, datatype, dest, tag, comm, request))
+/* `earlybird record --synchronous`: a standard send completes only when it is received, as one that the MPI does not buffer. */
+#define STANDARD(name, synchronous) (__builtin_expect(eb_sends_are_synchronous, 0) ? EB_NEXT(synchronous) : EB_NEXT(name))
 
-BLOCKING(MPI_Send, int)
-BLOCKING(MPI_Bsend, int)
-BLOCKING(MPI_Ssend, int)
-BLOCKING(MPI_Rsend, int)
-NON_BLOCKING(MPI_Isend, int)
-NON_BLOCKING(MPI_Ibsend, int)
-NON_BLOCKING(MPI_Issend, int)
-NON_BLOCKING(MPI_Irsend, int)
-PERSISTENT(MPI_Send_init, int)
-PERSISTENT(MPI_Bsend_init, int)
-PERSISTENT(MPI_Ssend_init, int)
-PERSISTENT(MPI_Rsend_init, int)
-EB_LARGE(BLOCKING(MPI_Send_c, MPI_Count))
-EB_LARGE(BLOCKING(MPI_Bsend_c, MPI_Count))
-EB_LARGE(BLOCKING(MPI_Ssend_c, MPI_Count))
-EB_LARGE(BLOCKING(MPI_Rsend_c, MPI_Count))
-EB_LARGE(NON_BLOCKING(MPI_Isend_c, MPI_Count))
-EB_LARGE(NON_BLOCKING(MPI_Ibsend_c, MPI_Count))
-EB_LARGE(NON_BLOCKING(MPI_Issend_c, MPI_Count))
-EB_LARGE(NON_BLOCKING(MPI_Irsend_c, MPI_Count))
-EB_LARGE(PERSISTENT(MPI_Send_init_c, MPI_Count))
-EB_LARGE(PERSISTENT(MPI_Bsend_init_c, MPI_Count))
-EB_LARGE(PERSISTENT(MPI_Ssend_init_c, MPI_Count))
-EB_LARGE(PERSISTENT(MPI_Rsend_init_c, MPI_Count))
+#define BLOCKING(name, NEXT, COUNT)                                                                                               \
+  EB_WRAP_NEXT(EB_CALL_PART, name, NEXT, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
+               (buf, count, datatype, dest, tag, comm),                                                                           \
+               eb_span_about(&span, dest, tag, comm, eb_known_bytes(&span, count, datatype)),                                     \
+               sent(&span, call, rc, count, datatype, dest, tag, comm))
+#define NON_BLOCKING(name, NEXT, COUNT)                                                                                       \
+  EB_WRAP_NEXT(EB_CALL_OPEN, name, NEXT,                                                                                      \
+               (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+               (buf, count, datatype, dest, tag, comm, request), ,                                                            \
+               EB_OPENED(sent(&span, call, rc, count, datatype, dest, tag, comm));                                            \
+               posted(&span, call, rc, count, datatype, dest, tag, comm, request))
+#define PERSISTENT(name, NEXT, COUNT)                                                                                         \
+  EB_WRAP_NEXT(EB_CALL_ALONE, name, NEXT,                                                                                     \
+               (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+               (buf, count, datatype, dest, tag, comm, request), ,                                                            \
+               created(&span, call, rc, count, datatype, dest, tag, comm, request))
+
+/* The synchronous ones first, because the standard ones may call them. */
+BLOCKING(MPI_Ssend, EB_NEXT(MPI_Ssend), int)
+BLOCKING(MPI_Send, STANDARD(MPI_Send, MPI_Ssend), int)
+BLOCKING(MPI_Bsend, EB_NEXT(MPI_Bsend), int)
+BLOCKING(MPI_Rsend, EB_NEXT(MPI_Rsend), int)
+NON_BLOCKING(MPI_Issend, EB_NEXT(MPI_Issend), int)
+NON_BLOCKING(MPI_Isend, STANDARD(MPI_Isend, MPI_Issend), int)
+NON_BLOCKING(MPI_Ibsend, EB_NEXT(MPI_Ibsend), int)
+NON_BLOCKING(MPI_Irsend, EB_NEXT(MPI_Irsend), int)
+PERSISTENT(MPI_Ssend_init, EB_NEXT(MPI_Ssend_init), int)
+PERSISTENT(MPI_Send_init, STANDARD(MPI_Send_init, MPI_Ssend_init), int)
+PERSISTENT(MPI_Bsend_init, EB_NEXT(MPI_Bsend_init), int)
+PERSISTENT(MPI_Rsend_init, EB_NEXT(MPI_Rsend_init), int)
+EB_LARGE(BLOCKING(MPI_Ssend_c, EB_NEXT(MPI_Ssend_c), MPI_Count))
+EB_LARGE(BLOCKING(MPI_Send_c, STANDARD(MPI_Send_c, MPI_Ssend_c), MPI_Count))
+EB_LARGE(BLOCKING(MPI_Bsend_c, EB_NEXT(MPI_Bsend_c), MPI_Count))
+EB_LARGE(BLOCKING(MPI_Rsend_c, EB_NEXT(MPI_Rsend_c), MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Issend_c, EB_NEXT(MPI_Issend_c), MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Isend_c, STANDARD(MPI_Isend_c, MPI_Issend_c), MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Ibsend_c, EB_NEXT(MPI_Ibsend_c), MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Irsend_c, EB_NEXT(MPI_Irsend_c), MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Ssend_init_c, EB_NEXT(MPI_Ssend_init_c), MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Send_init_c, STANDARD(MPI_Send_init_c, MPI_Ssend_init_c), MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Bsend_init_c, EB_NEXT(MPI_Bsend_init_c), MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Rsend_init_c, EB_NEXT(MPI_Rsend_init_c), MPI_Count))

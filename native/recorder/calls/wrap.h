@@ -14,17 +14,20 @@
 #define EB_WRAP_AS(kind, name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_ABOUT(kind, name, PARAMETERS, ARGUMENTS, , COUNTED)
 /* ABOUT: what is known of the call before it, such as whom it waits for. */
 #define EB_WRAP_ABOUT(kind, name, PARAMETERS, ARGUMENTS, ABOUT, COUNTED) \
-  EB_CALL_OF(kind, name);                                                \
-  EB_EXPORT int name PARAMETERS {                                        \
-    eb_span span = eb_span_begin(&name##_call);                          \
-    ABOUT;                                                               \
-    const int rc = EB_NEXT(name) ARGUMENTS;                              \
-    if (eb_span_returned(&span, rc)) {                                   \
-      const unsigned call = eb_call_number(&name##_call);                \
-      COUNTED;                                                           \
-      eb_span_end(&span);                                                \
-    }                                                                    \
-    return rc;                                                           \
+  EB_WRAP_NEXT(kind, name, EB_NEXT(name), PARAMETERS, ARGUMENTS, ABOUT, COUNTED)
+/* NEXT: the function that is called. */
+#define EB_WRAP_NEXT(kind, name, NEXT, PARAMETERS, ARGUMENTS, ABOUT, COUNTED) \
+  EB_CALL_OF(kind, name);                                                     \
+  EB_EXPORT int name PARAMETERS {                                             \
+    eb_span span = eb_span_begin(&name##_call);                               \
+    ABOUT;                                                                    \
+    const int rc = (NEXT)ARGUMENTS;                                           \
+    if (eb_span_returned(&span, rc)) {                                        \
+      const unsigned call = eb_call_number(&name##_call);                     \
+      COUNTED;                                                                \
+      eb_span_end(&span);                                                     \
+    }                                                                         \
+    return rc;                                                                \
   }
 
 /* COUNTED of a call that starts a request, which keeps the epoch open whatever is counted. */
@@ -33,7 +36,9 @@
   COUNTED;                                     \
   if (rc == MPI_SUCCESS) eb_span_opened(&span, request)
 /* A call that all ranks of `comm` make. */
-#define EB_ABOUT_ALL eb_span_about_all(&span, comm)
+#define EB_ABOUT_ALL EB_ENTERS(EB_NO_ROOT, EB_BYTES_UNKNOWN)
+/* The same with what must be equal on all of them. */
+#define EB_ENTERS(root, bytes) eb_span_enters(&span, comm, root, bytes)
 
 /* Calls of MPI 4 with counts of MPI_Count. */
 #ifdef EB_HAS_LARGE_COUNT

@@ -8,6 +8,7 @@
 #include "recorder/recording/communicators.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,16 +211,40 @@ static bool are_alike(const eb_communicator *one, const eb_communicator *other) 
 
 /* A freed one that is alike, or the new one, which gets its number. Which communicators a description stands for depends on what
  * this rank has used of them, so one that stands for several has no identity. */
+/* What other processes see of it. Its number is there last. */
+static void show(eb_communicator *communicator) {
+  eb_awaited_communicator *const shown = communicator->awaited = eb_awaited_communicator_add();
+  const eb_members *const members = &communicator->local;
+  shown->identity = communicator->identity;
+  shown->size = (uint32_t)members->num;
+  shown->rank = communicator->rank;
+  shown->is_inter = communicator->is_inter;
+  shown->first = members->first;
+  shown->stride = members->stride;
+  if (members->listed) {
+    int32_t *const listed = eb_awaited_members_add(shown->size);
+    shown->is_unlisted = listed == NULL;
+    if (listed) {
+      memcpy(listed, members->listed, sizeof *listed * shown->size);
+      shown->members_at = (uint32_t)(listed - eb_page_current->members);
+      shown->num_listed = shown->size;
+    }
+  }
+  snprintf(shown->name, sizeof shown->name, "%.*s", EB_AWAITED_NAME - 1, communicator->first_name);
+  __atomic_store_n(&shown->number, communicator->number, __ATOMIC_RELEASE);
+}
+
 static eb_communicator *enlist(eb_communicator *communicator) {
   for (eb_communicator *former = first; former; former = former->next) {
     if (!former->is_freed || !are_alike(former, communicator)) continue;
     former->is_freed = false;
-    former->identity = 0;
+    former->identity = former->awaited->identity = 0;
     __atomic_store_n(&former->is_written, false, __ATOMIC_RELEASE);
     drop(communicator);
     return former;
   }
   communicator->number = ++num;
+  show(communicator);
   communicator->next = first;
   __atomic_store_n(&first, communicator, __ATOMIC_RELEASE);
   return communicator;
@@ -246,6 +271,38 @@ eb_communicator *eb_communicator_of(MPI_Comm comm) {
   return value;
 }
 
+eb_awaited_communicator *eb_communicator_window(eb_communicator *communicator) {
+  pthread_mutex_lock(&lock);
+  const uint32_t number = ++communicator->num_windows;
+  eb_awaited_communicator *const window = eb_awaited_window_add();
+  if (window) {
+    static uint32_t num_shown;
+    eb_awaited_communicator shown = *communicator->awaited;
+    shown.identity = eb_identity_of_window(communicator->identity, number);
+    shown.num_entered = 0;
+    shown.number = 0; /* it is there last */
+    snprintf(shown.name, sizeof shown.name, "window %u of %.*s", number, EB_AWAITED_NAME - 24,
+             communicator->name[0] ? communicator->name : "a communicator");
+    *window = shown;
+    __atomic_store_n(&window->number, EB_AWAITED_WINDOW | ++num_shown, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&lock);
+  return window;
+}
+
+int *eb_group_ranks(MPI_Group group, int *count) {
+  eb_members members = {0};
+  if (!read_members(group, &members)) {
+    free(members.listed);
+    return NULL;
+  }
+  *count = members.num;
+  if (members.listed) return members.listed;
+  int *const ranks = malloc(sizeof *ranks * (size_t)(members.num + 1));
+  for (int r = 0; ranks && r < members.num; r++) ranks[r] = eb_members_world_rank(&members, r);
+  return ranks;
+}
+
 void eb_communicator_named(MPI_Comm comm, const char *name) {
   void *value = NULL;
   int is_known = 0;
@@ -255,6 +312,7 @@ void eb_communicator_named(MPI_Comm comm, const char *name) {
   char *copy = strndup(name, MPI_MAX_OBJECT_NAME - 1);
   if (!copy) return;
   __atomic_store_n(&communicator->name, copy, __ATOMIC_RELEASE);
+  snprintf(communicator->awaited->name, sizeof communicator->awaited->name, "%.*s", EB_AWAITED_NAME - 1, copy);
   __atomic_store_n(&communicator->is_written, false, __ATOMIC_RELEASE);
 }
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "recorder/recording/awaited.h"
+
 /* Ranks of a group in MPI_COMM_WORLD: first + stride * rank, or listed where that does not hold. */
 typedef struct {
   int num, first, stride;
@@ -24,6 +26,8 @@ typedef struct eb_communicator {
   int num_sources, *sources, num_destinations, *destinations; /* neighbours in the order of the collectives, as world ranks */
   const char *name;                 /* the latest; a former one stays in memory, because it may be being written */
   char first_name[MPI_MAX_OBJECT_NAME]; /* when it was first used */
+  eb_awaited_communicator *awaited; /* its place in the page */
+  uint32_t num_windows;             /* created over it */
 } eb_communicator;
 
 /* Before all else, when the MPI has been initialised. False: no communicator can be translated. */
@@ -31,6 +35,13 @@ bool eb_communicators_begin(void);
 
 /* The communicator of a handle; NULL: unknown, because memory is short or the MPI has an error. Remembered by each thread. */
 eb_communicator *eb_communicator_of(MPI_Comm comm);
+
+/* A place in the page for a window that was created over the communicator: its synchronization is collective on its own. NULL:
+ * there are too many. */
+eb_awaited_communicator *eb_communicator_window(eb_communicator *communicator);
+
+/* The ranks of a group in MPI_COMM_WORLD, allocated; NULL: unknown. */
+int *eb_group_ranks(MPI_Group group, int *count);
 
 /* The program has named the communicator. */
 void eb_communicator_named(MPI_Comm comm, const char *name);

@@ -10,7 +10,11 @@ typedef struct {
   uint64_t num_created; /* communicators from it */
 } attribute;
 
-enum { WORLD = 1, SELF, MAX_PROMISED = 64, MAX_GROUPS = 1024 };
+enum { WORLD = 1, SELF, MAX_PROMISED = 64, MAX_GROUPS = 1024, NUM_HANDLES = 256 };
+
+/* Of the program's communicators, each at its hash: the later one counts. */
+static MPI_Comm handles[NUM_HANDLES];
+static bool is_handle[NUM_HANDLES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int keyval = MPI_KEYVAL_INVALID;
@@ -106,7 +110,21 @@ static uint64_t take_promised(MPI_Comm comm) {
   return identity;
 }
 
-void eb_identity_forgotten(MPI_Comm comm) { (void)take_promised(comm); }
+static unsigned place_of(MPI_Comm comm) { return (unsigned)((uint64_t)(uintptr_t)comm * 0x9e3779b97f4a7c15u >> 56); }
+
+static void remember(MPI_Comm comm) {
+  handles[place_of(comm)] = comm;
+  __atomic_store_n(&is_handle[place_of(comm)], true, __ATOMIC_RELEASE);
+}
+
+bool eb_identity_is_of_program(MPI_Comm comm) {
+  return __atomic_load_n(&is_handle[place_of(comm)], __ATOMIC_ACQUIRE) && handles[place_of(comm)] == comm;
+}
+
+void eb_identity_forgotten(MPI_Comm comm) {
+  if (eb_identity_is_of_program(comm)) __atomic_store_n(&is_handle[place_of(comm)], false, __ATOMIC_RELEASE);
+  (void)take_promised(comm);
+}
 
 static attribute *known(MPI_Comm comm) {
   attribute *of = attribute_of(comm);
@@ -124,6 +142,7 @@ void eb_identity_created(MPI_Comm parent, MPI_Comm comm) {
   const uint64_t next = next_of(parent); /* also where this rank gets none */
   if (comm == MPI_COMM_NULL) return;
   eb_identity_forgotten(comm); /* that of a former one, which was freed unseen */
+  remember(comm);
   const uint64_t part = next ? part_of(comm) : 0;
   if (part) (void)set(comm, mix(next, part));
 }
@@ -159,6 +178,8 @@ static uint64_t members_of_group(MPI_Group group) {
   return hash;
 }
 
+uint64_t eb_identity_of_window(uint64_t identity, uint32_t n) { return identity ? mix(mix(identity, 8), n) : 0; }
+
 uint64_t eb_identity_of_group(MPI_Group group) {
   const uint64_t members = members_of_group(group);
   return members ? mix(7, members) : 0;
@@ -191,6 +212,7 @@ void eb_identity_created_alone(MPI_Comm comm, int tag) {
   int is_inter = 0;
   if (comm == MPI_COMM_NULL) return;
   eb_identity_forgotten(comm);
+  remember(comm);
   if (PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
   uint64_t members = members_of(comm, false);
   if (is_inter && members) {

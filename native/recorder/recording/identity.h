@@ -8,6 +8,7 @@
 #define EB_COMMUNICATOR_IDENTITY_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Before all else, when the MPI has been initialised. */
@@ -27,6 +28,13 @@ void eb_identity_created_alone(MPI_Comm comm, int tag);
 
 /* A communicator of this handle is freed, or one was created whose identity is not known: what was promised of it is void. */
 void eb_identity_forgotten(MPI_Comm comm);
+
+/* A call that the recorder has seen has created the communicator, and none has freed it: its handle may be looked at before a call
+ * that the program makes with it. */
+bool eb_identity_is_of_program(MPI_Comm comm);
+
+/* Of the n-th window over a communicator of this identity. 0: not known. */
+uint64_t eb_identity_of_window(uint64_t identity, uint32_t n);
 
 /* Of what is no communicator itself, such as a window: that of no communicator. 0: not known. */
 uint64_t eb_identity_of_group(MPI_Group group);

@@ -1,5 +1,5 @@
 /* The call in which each thread is, where other processes see it and where it stays after the process has been killed: a page
- * of a file that is mapped.
+ * of a file that is mapped. What the calls wait for follows in the same page: see awaited.h.
  *
  * The counts of a hung program are in the other files, but what a thread never returns from is not counted. On a file system on
  * which a mapped page may end the program with SIGBUS, a shared one or one that copies on write, the page is written with the
@@ -19,7 +19,11 @@ typedef struct {
   uint64_t site;
   uint32_t call, communicator; /* 0: none, or not known */
   int32_t peer, tag;           /* as in a trace */
-  uint64_t reserved[4];
+  uint64_t bytes;              /* of its message; UINT64_MAX: not known */
+  uint32_t turn;               /* odd while the thread changes its place */
+  uint32_t progress;           /* calls entered and left, except polls, and requests completed: grows as the thread gets on */
+  uint64_t ended_ticks;        /* of the last call, when it returned */
+  uint64_t polling_ticks;      /* since when polls follow each other without success; 0: the call is no poll */
 } eb_open_call;
 
 /* Takes the place of the first call. */
@@ -32,16 +36,11 @@ typedef struct {
   uint64_t reserved[3];
 } eb_open_calls_head;
 
-/* Creates the file. After a failure there is none. */
-void eb_open_calls_create(const char *path, bool is_mapped, double tick_s, uint64_t begin_ticks);
-
-/* Writes the page if it is not mapped. By one thread at a time. */
-void eb_open_calls_write(uint64_t now_ticks);
-
-/* The place of a thread; NULL: it has none. */
-eb_open_call *eb_open_call_of(uint32_t thread);
-
-/* The rank has ended, and how is known: the file is removed. */
-void eb_open_calls_remove(void);
+/* The place changes: whoever reads compares the turns before and after. */
+static inline void eb_open_call_change(eb_open_call *open) {
+  __atomic_store_n(&open->turn, open->turn + 1, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+static inline void eb_open_call_changed(eb_open_call *open) { __atomic_store_n(&open->turn, open->turn + 1, __ATOMIC_RELEASE); }
 
 #endif

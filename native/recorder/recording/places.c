@@ -134,7 +134,6 @@ static const frame *unwind(eb_caller caller) {
   return found.num > 0 ? found.at[found.num - 1].of : NULL;
 }
 
-#if defined(__x86_64__)
 /* Of this thread. The calls of coroutines are on stacks of their own, of which nothing is known. */
 static void ask_stack(eb_sites *sites) {
   pthread_attr_t attributes;
@@ -150,6 +149,12 @@ static void ask_stack(eb_sites *sites) {
   (void)pthread_attr_destroy(&attributes);
 }
 
+bool eb_site_is_on_stack(eb_sites *sites, const char *frame) {
+  if (!sites->is_stack_asked) ask_stack(sites);
+  return frame >= sites->stack_begin && frame < sites->stack_end;
+}
+
+#if defined(__x86_64__)
 static bool is_size_known(const frame *of) {
   return __atomic_load_n(&of->num_checks, __ATOMIC_ACQUIRE) >= NUM_CHECKS && !__atomic_load_n(&of->varies, __ATOMIC_RELAXED) &&
          of->size >= (intptr_t)sizeof(void *) && of->size < LARGEST_FIXED;

@@ -33,6 +33,9 @@ typedef struct {
 /* The place of the program that a caller is, or on whose behalf it calls. Of Python an eb_python_place. */
 const void *eb_site_find(eb_sites *sites, eb_caller caller);
 
+/* Is a frame on the stack of the thread? False where that is not known, and on those of coroutines. */
+bool eb_site_is_on_stack(eb_sites *sites, const char *frame);
+
 static inline unsigned eb_site_hash(const void *address) {
   return (unsigned)((uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 58);
 }

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 bool eb_is_any_cancelled;
 __thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
@@ -24,7 +26,10 @@ static void leave(void *ended) {
   __atomic_store_n(&thread->traced_number, 0, __ATOMIC_RELAXED);
   thread->is_opening = false;
   thread->request = 0;
+  eb_open_call_change(thread->open);
+  thread->open->ended_ticks = 0;
   __atomic_store_n(&thread->open->begin_ticks, 0, __ATOMIC_RELAXED);
+  eb_open_call_changed(thread->open);
   __atomic_store_n(&thread->is_used, 0, __ATOMIC_RELEASE);
 }
 
@@ -58,10 +63,22 @@ eb_thread *eb_thread_begin(void) {
   if (!thread) return NULL;
   eb_open_call *const open = eb_open_call_of(thread->number);
   thread->open = open ? open : &thread->no_page;
+  thread->awaited = eb_awaited_call_of(thread->number);
+  thread->awaited->task = (uint64_t)syscall(SYS_gettid);
   thread->sites.is_stack_asked = false; /* that of the thread that has ended was elsewhere */
   (void)pthread_setspecific(at_end, thread);
   eb_epoch_current = &thread->epoch;
   return eb_thread_current = thread;
+}
+
+/* What a call calls in turn has frames below its own, unless it is on another stack. */
+bool eb_thread_has_left(eb_thread *thread, const char *frame) {
+  if (frame < thread->frame || !eb_site_is_on_stack(&thread->sites, frame) || !eb_site_is_on_stack(&thread->sites, thread->frame))
+    return false;
+  if (eb_recorder_counts()) eb_epoch_resume(&thread->epoch);
+  thread->is_opening = false;
+  thread->request = 0;
+  return true;
 }
 
 void *eb_thread_scratch(eb_thread *thread, size_t bytes) {
@@ -81,6 +98,38 @@ uint64_t eb_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash) {
     thread->sizes[hash].size_bytes = (uint64_t)size_bytes;
   }
   return (uint64_t)size_bytes;
+}
+
+static struct {
+  MPI_Datatype handle;
+  uint64_t size_bytes;
+} usual_types[32];
+static size_t num_usual_types;
+
+void eb_usual_types_begin(void) {
+  const MPI_Datatype types[] = {
+      MPI_INT,       MPI_DOUBLE,  MPI_CHAR,    MPI_BYTE,        MPI_FLOAT,    MPI_LONG,     MPI_UNSIGNED,         MPI_LONG_LONG,
+      MPI_SHORT,     MPI_INT32_T, MPI_INT64_T, MPI_UINT8_T,     MPI_UINT32_T, MPI_UINT64_T, MPI_UNSIGNED_CHAR,    MPI_UNSIGNED_LONG,
+      MPI_INT8_T,    MPI_PACKED,  MPI_2INT,    MPI_LONG_DOUBLE, MPI_INTEGER,  MPI_REAL,     MPI_DOUBLE_PRECISION, MPI_LOGICAL,
+      MPI_CHARACTER,
+  };
+  num_usual_types = 0;
+  for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+    int bytes = 0;
+    if ((uintptr_t)types[t] == 0 || types[t] == MPI_DATATYPE_NULL || PMPI_Type_size(types[t], &bytes) != MPI_SUCCESS || bytes <= 0)
+      continue;
+    usual_types[num_usual_types].handle = types[t];
+    usual_types[num_usual_types++].size_bytes = (uint64_t)bytes;
+  }
+}
+
+uint64_t eb_usual_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash) {
+  for (size_t t = 0; t < num_usual_types; t++) {
+    if (usual_types[t].handle != type) continue;
+    thread->sizes[hash].handle = type;
+    return thread->sizes[hash].size_bytes = usual_types[t].size_bytes;
+  }
+  return 0;
 }
 
 uint64_t eb_status_bytes(const MPI_Status *status) {
@@ -177,7 +226,11 @@ static void trace_completion(const eb_span *span, const eb_request *request) {
 /* False: it is no message. */
 static bool count_message(const eb_span *span, const eb_request *request, const MPI_Status *status) {
   int is_cancelled = 0;
-  if (request->kind == EB_REQUEST_PARTITIONED_RECEIVE || request->kind == EB_REQUEST_RECEIVE_NO_STATUS) {
+  if (request->kind == EB_REQUEST_PARTITIONED_RECEIVE) {
+    eb_add_partitioned(span, EB_ROLE_RECEIVED, request);
+    return request->peer != EB_PEER_NULL;
+  }
+  if (request->kind == EB_REQUEST_RECEIVE_NO_STATUS) {
     eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, request->peer, request->tag, request->bytes);
     return request->peer != EB_PEER_NULL;
   }
@@ -189,6 +242,10 @@ static bool count_message(const eb_span *span, const eb_request *request, const 
 
 bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {
   eb_request request;
+  eb_open_call *const open = span->thread->open;
+  eb_awaited_complete(key);
+  open->progress++;
+  if (open->polling_ticks) open->polling_ticks = span->begin_ticks + span->ticks;
   if (!eb_requests_complete(key, ticket, &request)) return is_freed;
   if (!request.is_active) return false;
   if (request.starter != &span->thread->epoch) { /* from now on it counts as this thread's */

@@ -9,7 +9,8 @@
 #include "recorder/recording/call.h"
 #include "recorder/recording/communicators.h"
 #include "recorder/recording/epoch.h"
-#include "recorder/recording/open_calls.h"
+#include "recorder/recording/identity.h"
+#include "recorder/recording/page.h"
 #include "recorder/recording/places.h"
 #include "recorder/recording/requests.h"
 #include "recorder/recording/table.h"
@@ -26,10 +27,12 @@ typedef struct eb_thread {
   uint32_t number;
   int is_used;   /* by a living thread: else the next new one takes it over */
   bool is_inside; /* a recorded call: what it calls in turn, the MPI or a callback of the program, is part of it */
+  const char *frame; /* of the present call, or the last one */
   uint64_t due_ticks;  /* when the table is written next */
   uint64_t keep_ticks; /* when what has been counted since is written, in case that the thread hangs */
   eb_open_call *open;  /* where its present call is; `no_page` if it has no place */
   eb_open_call no_page;
+  eb_awaited_call *awaited; /* more of it */
   eb_sites sites;
   eb_table table;
   eb_epoch epoch;
@@ -55,11 +58,21 @@ typedef struct eb_thread {
   eb_request opened;
 } eb_thread;
 
+/* Standard sends are synchronous. */
+extern bool eb_sends_are_synchronous;
+
+/* Only pages are kept, as for `earlybird exec --stuck`: calls and messages are not counted, and nothing has epochs. */
+extern bool eb_recorder_keeps_only_pages;
+static inline bool eb_recorder_counts(void) { return !__builtin_expect(eb_recorder_keeps_only_pages, 0); }
+
 /* Recording has begun and not ended. */
 extern bool eb_recorder_is_on;
 
 /* Preloaded, so the loader has room for it among the variables that need no function call. */
 extern __thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
+
+/* Before the first call: sizes of predefined datatypes. */
+void eb_usual_types_begin(void);
 
 /* The first call of a thread. NULL if memory is short. */
 eb_thread *eb_thread_begin(void);
@@ -88,6 +101,10 @@ void eb_recorder_end_epoch(eb_thread *thread);
 /* Writes everything; with `how` ("finalize", "exit", "abort") also that the rank has ended, and how. */
 void eb_recorder_flush(const char *how);
 
+/* The thread calls the MPI from this frame and seems to be in a call. Has an error handler jumped out of it, or thrown an exception?
+ * Then it is ended. */
+bool eb_thread_has_left(eb_thread *thread, const char *frame);
+
 /* A call that is being recorded; without a thread it is not. */
 typedef struct {
   eb_thread *thread;
@@ -100,20 +117,36 @@ __attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_c
   eb_span span = {NULL, false, 0, 0, 0};
   if (!__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return span;
   eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
-  if (!thread || thread->is_inside) return span;
+  if (!thread || (thread->is_inside && !eb_thread_has_left(thread, caller.frame))) return span;
   thread->is_inside = true;
+  thread->frame = caller.frame;
   span.thread = thread;
   const eb_step present = {eb_site_of(&thread->sites, caller), eb_call_number(call)};
-  eb_epoch_enter(&thread->epoch, &thread->table, present, call->kind);
+  if (eb_recorder_counts()) eb_epoch_enter(&thread->epoch, &thread->table, present, call->kind);
+  else thread->epoch.present = present;
   span.begin_ticks = eb_recorder_ticks();
   eb_open_call *const open = thread->open;
+  eb_open_call_change(open);
   open->site = (uint64_t)(uintptr_t)present.site;
   open->call = present.call;
   open->communicator = 0;
   open->peer = EB_PEER_NONE;
   open->tag = EB_TAG_NONE;
+  open->bytes = EB_BYTES_UNKNOWN;
+  if (call->kind != EB_CALL_POLL) {
+    open->progress++;
+    open->polling_ticks = 0;
+    eb_awaited_call *const awaited = thread->awaited;
+    awaited->serial++;
+    awaited->num = awaited->num_left_out = 0;
+    awaited->send_peer = awaited->root = EB_PEER_NONE;
+    awaited->number = 0;
+  } else if (open->polling_ticks == 0) {
+    open->polling_ticks = span.begin_ticks;
+  }
   __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELEASE);
-  eb_epoch_rest(&thread->epoch);
+  eb_open_call_changed(open);
+  if (eb_recorder_counts()) eb_epoch_rest(&thread->epoch);
   if (__builtin_expect(span.begin_ticks >= thread->keep_ticks, 0)) {
     eb_recorder_keep(thread);
     span.begin_ticks = eb_recorder_ticks();
@@ -134,6 +167,7 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
   if (!span->thread) return false;
   span->has_failed = rc != MPI_SUCCESS;
   span->ticks = eb_recorder_ticks() - span->begin_ticks;
+  if (!eb_recorder_counts()) return true;
   eb_epoch_resume(&span->thread->epoch);
   span->thread->epoch.end_ticks = span->begin_ticks + span->ticks;
   return true;
@@ -172,9 +206,16 @@ static inline void eb_span_closed(const eb_span *span, uint32_t num) { eb_epoch_
 
 /* All is counted. */
 static inline void eb_span_end(eb_span *span) {
-  if (span->thread->epoch.is_over) eb_epoch_end(&span->thread->epoch, &span->thread->table);
-  if (__builtin_expect(span->begin_ticks + span->ticks >= span->thread->due_ticks, 0)) eb_recorder_write(span->thread);
-  __atomic_store_n(&span->thread->open->begin_ticks, 0, __ATOMIC_RELAXED);
+  if (eb_recorder_counts()) {
+    if (span->thread->epoch.is_over) eb_epoch_end(&span->thread->epoch, &span->thread->table);
+    if (__builtin_expect(span->begin_ticks + span->ticks >= span->thread->due_ticks, 0)) eb_recorder_write(span->thread);
+  }
+  eb_open_call *const open = span->thread->open;
+  eb_open_call_change(open);
+  if (open->polling_ticks == 0) open->progress++;
+  open->ended_ticks = span->begin_ticks + span->ticks;
+  __atomic_store_n(&open->begin_ticks, 0, __ATOMIC_RELAXED);
+  eb_open_call_changed(open);
   span->thread->is_inside = false;
 }
 
@@ -190,6 +231,18 @@ static inline uint64_t eb_bytes(const eb_span *span, int64_t count, MPI_Datatype
   const unsigned hash = eb_handle_hash((uintptr_t)type);
   const uint64_t size_bytes = span->thread->sizes[hash].handle == type ? span->thread->sizes[hash].size_bytes : 0;
   return (uint64_t)count * (__builtin_expect(size_bytes > 0, 1) ? size_bytes : eb_type_bytes(span->thread, type, hash));
+}
+
+/* The size of a predefined datatype that the thread does not remember; 0: it is none of the usual ones. */
+uint64_t eb_usual_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash);
+
+/* The same before the call, when a wrong handle may not be looked at: EB_BYTES_UNKNOWN of datatypes of the program. */
+static inline uint64_t eb_known_bytes(const eb_span *span, int64_t count, MPI_Datatype type) {
+  if (!span->thread || count < 0) return EB_BYTES_UNKNOWN;
+  const unsigned hash = eb_handle_hash((uintptr_t)type);
+  uint64_t size_bytes = span->thread->sizes[hash].handle == type ? span->thread->sizes[hash].size_bytes : 0;
+  if (__builtin_expect(size_bytes == 0, 0)) size_bytes = eb_usual_type_bytes(span->thread, type, hash);
+  return size_bytes > 0 ? (uint64_t)count * size_bytes : EB_BYTES_UNKNOWN;
 }
 
 /* NULL for MPI_COMM_NULL, and where the MPI cannot say. */
@@ -216,6 +269,7 @@ static inline int eb_world_rank(const eb_communicator *communicator, int rank) {
   return communicator ? eb_members_world_rank(&communicator->peers, rank) : EB_PEER_OUTSIDE;
 }
 
+/* 0: of none. */
 static inline uint32_t eb_number_of(const eb_communicator *communicator) { return communicator ? communicator->number : 0; }
 
 /* Keeps an event in the trace. `tag`: of a message, EB_TAG_NONE if the call has none. */
@@ -223,6 +277,7 @@ void eb_span_trace(const eb_span *span, uint64_t what, int peer, int tag, uint32
 
 static inline void eb_add(const eb_span *span, unsigned call, eb_role role, const eb_communicator *communicator, int peer, int tag,
                           uint32_t calls, uint32_t messages, uint64_t bytes, uint64_t ticks) {
+  if (!eb_recorder_counts()) return;
   const eb_event event = {
       eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer, messages, calls, bytes, ticks};
   eb_epoch_add(&span->thread->epoch, &span->thread->table, &event);
@@ -230,28 +285,79 @@ static inline void eb_add(const eb_span *span, unsigned call, eb_role role, cons
 }
 
 /* The communicator of a handle, where it is known before the call: a wrong handle may not be looked at. */
-static inline const eb_communicator *eb_span_known(const eb_span *span, MPI_Comm comm) {
+static inline eb_communicator *eb_span_known(const eb_span *span, MPI_Comm comm) {
   const eb_thread *thread = span->thread;
   const unsigned hash = eb_handle_hash((uintptr_t)comm);
   if (__builtin_expect(thread->generation == __atomic_load_n(&eb_communicators_generation, __ATOMIC_ACQUIRE) &&
                            thread->remembered[hash].handle == comm && thread->remembered[hash].communicator,
                        1))
     return thread->remembered[hash].communicator;
-  return comm == MPI_COMM_WORLD ? eb_span_communicator(span, comm) : NULL;
+  return comm == MPI_COMM_WORLD || eb_identity_is_of_program(comm) ? eb_span_communicator(span, comm) : NULL;
 }
 
 /* Whom the call that begins is about: for the case that it never returns. */
-static inline void eb_span_about(const eb_span *span, int rank, int tag, MPI_Comm comm) {
+static inline void eb_span_about(const eb_span *span, int rank, int tag, MPI_Comm comm, uint64_t bytes) {
   if (!span->thread) return;
   const eb_communicator *communicator = eb_span_known(span, comm);
   eb_open_call *const open = span->thread->open;
+  eb_open_call_change(open);
   open->communicator = eb_number_of(communicator);
   open->tag = tag >= 0 ? tag : EB_TAG_NONE;
+  open->bytes = bytes;
   if (communicator) open->peer = eb_world_rank(communicator, rank);
+  eb_open_call_changed(open);
 }
-static inline void eb_span_about_all(const eb_span *span, MPI_Comm comm) {
+/* The same of what the call also sends. */
+static inline void eb_span_also_sends(const eb_span *span, int rank, int tag, MPI_Comm comm, uint64_t bytes) {
   if (!span->thread) return;
-  span->thread->open->communicator = eb_number_of(eb_span_known(span, comm));
+  const eb_communicator *communicator = eb_span_known(span, comm);
+  if (!communicator) return;
+  span->thread->awaited->send_bytes = bytes;
+  span->thread->awaited->send_tag = tag;
+  span->thread->awaited->send_peer = eb_world_rank(communicator, rank);
+}
+
+/* The call is a collective; `root` is a rank of the communicator, or EB_NO_ROOT. A communicator that is not known yet is counted
+ * after the call, by eb_span_entered. */
+#define EB_NO_ROOT (-1)
+static inline void eb_span_enters(const eb_span *span, MPI_Comm comm, int root, uint64_t bytes) {
+  if (!span->thread) return;
+  const eb_communicator *communicator = eb_span_known(span, comm);
+  if (!communicator) return;
+  eb_open_call *const open = span->thread->open;
+  const int world_root = root >= 0 ? eb_world_rank(communicator, root) : EB_PEER_NONE;
+  eb_open_call_change(open);
+  open->communicator = communicator->number;
+  open->bytes = bytes;
+  span->thread->awaited->root = world_root;
+  span->thread->awaited->number = eb_awaited_enter(communicator->awaited, open->call, world_root, bytes, open->site);
+  eb_open_call_changed(open);
+}
+static inline void eb_span_entered(const eb_span *span, unsigned call, const eb_communicator *communicator, int root,
+                                   uint64_t bytes) {
+  eb_awaited_call *const awaited = span->thread->awaited;
+  if (communicator && awaited->number == 0)
+    awaited->number = eb_awaited_enter(communicator->awaited, call, root, bytes, span->thread->open->site);
+}
+
+/* The call has started the request. Of MPI_PROC_NULL there is nothing to wait for. */
+static inline void eb_span_posts(const eb_span *span, MPI_Request request, eb_awaited_kind kind, unsigned call,
+                                 const eb_communicator *communicator, int peer, int tag, uint64_t bytes, uint32_t partitions) {
+  if (peer == EB_PEER_NULL) return;
+  eb_awaited_request posted = {
+      .key = EB_AWAITED_TAKEN,
+      .posted_ticks = span->begin_ticks,
+      .bytes = bytes,
+      .number = kind == EB_AWAITED_COLLECTIVE ? span->thread->awaited->number : 0,
+      .call = call,
+      .communicator = eb_number_of(communicator),
+      .peer = peer,
+      .tag = tag >= 0 ? tag : EB_TAG_NONE,
+      .kind = (uint16_t)kind,
+  };
+  if (kind == EB_AWAITED_PARTITIONED_SEND || kind == EB_AWAITED_PARTITIONED_RECEIVE) posted.partitions = partitions;
+  else posted.site = span->thread->open->site;
+  eb_awaited_post(eb_request_key(request), &posted);
 }
 
 /* The call is a blocking receive, which the MPI matches from its begin on. */
@@ -276,13 +382,23 @@ static inline void eb_add_message(const eb_span *span, unsigned call, eb_role ro
                                   int tag, uint64_t bytes) {
   if (peer == EB_PEER_NULL) return;
   eb_add(span, call, role, communicator, peer, tag, 0, 1, bytes, 0);
+  if (tag >= 0) eb_awaited_message(role == EB_ROLE_SENT, eb_number_of(communicator), peer, tag, bytes);
+}
+/* The same of a partitioned one, which no other receive takes. */
+static inline void eb_add_partitioned(const eb_span *span, eb_role role, const eb_request *request) {
+  if (request->peer == EB_PEER_NULL) return;
+  eb_add(span, request->call, role, request->communicator, request->peer, request->tag, 0, 1, request->bytes, 0);
 }
 
 /* A call that is one message. To MPI_PROC_NULL it is only a call. */
 static inline void eb_add_call_message(const eb_span *span, unsigned call, eb_role role, const eb_communicator *communicator,
                                        int peer, int tag, uint64_t bytes) {
-  if (peer == EB_PEER_NULL) eb_add_call(span, call, communicator, peer, 0);
-  else eb_add(span, call, role, communicator, peer, tag, 1, 1, bytes, span->ticks);
+  if (peer == EB_PEER_NULL) {
+    eb_add_call(span, call, communicator, peer, 0);
+    return;
+  }
+  eb_add(span, call, role, communicator, peer, tag, 1, 1, bytes, span->ticks);
+  if (tag >= 0) eb_awaited_message(role == EB_ROLE_SENT, eb_number_of(communicator), peer, tag, bytes);
 }
 
 /* What a status says of a message. */

@@ -32,6 +32,9 @@ typedef struct {
   eb_communicator *communicator;
   int peer;       /* world rank, where the request says it */
   int tag;        /* where the request says it and no status does */
+  int posted_tag; /* of a persistent receive, whose message may have another one */
+  uint64_t posted_bytes;
+  uint32_t partitions;
   uint32_t serial; /* see eb_traced; of a persistent one that of the latest start */
   uint32_t what;   /* of EB_REQUEST_OTHER and _COLLECTIVE: eb_traced_what of its completion */
   bool is_active;  /* started and not complete */

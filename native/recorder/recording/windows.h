@@ -4,6 +4,20 @@
 
 #include "recorder/recording/recorder.h"
 
+/* The call is collective over the window, or concerns `rank` of it. A window that this thread does not know yet is entered after the
+ * call, by eb_window_entered. */
+void eb_window_enters(const eb_span *span, MPI_Win win);
+void eb_window_entered(const eb_span *span, unsigned call, MPI_Win win);
+
+/* MPI_Win_post and MPI_Win_start: the ranks of the group are told, or awaited, until the epoch ends. */
+typedef enum { EB_EPOCH_ACCESS, EB_EPOCH_EXPOSURE } eb_epoch_side;
+void eb_window_epoch(const eb_span *span, MPI_Win win, eb_epoch_side side, MPI_Group group);
+void eb_window_starts(const eb_span *span, MPI_Win win, MPI_Group group); /* before the call */
+
+/* The call waits for the ranks of the epoch to call MPI_Win_post or MPI_Win_complete; and it has returned. */
+void eb_window_awaits(const eb_span *span, MPI_Win win, eb_epoch_side side);
+void eb_window_awaited(const eb_span *span, MPI_Win win, eb_epoch_side side, bool is_over);
+
 /* A call has created the window over the communicator. */
 void eb_window_created(const eb_span *span, MPI_Win win, MPI_Comm comm);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ static char program[4096]; /* the path of the main program, of which the linker 
 static bool is_child;      /* forked: the file is the parent's */
 static uint64_t num_kept;
 
-bool eb_recorder_is_on;
+bool eb_recorder_is_on, eb_sends_are_synchronous, eb_recorder_keeps_only_pages;
 
 static uint64_t nanoseconds(uint64_t ticks) { return (uint64_t)((double)ticks * eb_recorder_tick_s() * 1e9); }
 static uint64_t since_begin_ns(uint64_t ticks) { return ticks > begin_ticks ? nanoseconds(ticks - begin_ticks) : 0; }
@@ -365,7 +366,7 @@ void eb_recorder_keep(eb_thread *thread) {
     write_phases();
     keep();
     write_trace();
-    eb_open_calls_write(now);
+    eb_page_write(now);
     pthread_mutex_unlock(&lock);
   }
   (void)pthread_setcancelstate(cancel_state, NULL);
@@ -393,7 +394,7 @@ void eb_recorder_write(eb_thread *thread) {
   keep(); /* of others, which may hang, and of this thread's epoch */
   eb_epoch_resume(&thread->epoch);
   write_trace();
-  eb_open_calls_write(now);
+  eb_page_write(now);
   pthread_mutex_unlock(&lock);
   (void)pthread_setcancelstate(cancel_state, NULL);
   set_keeping(thread, now);
@@ -449,6 +450,19 @@ static void name_beside(char path[4096], const char *suffix) {
   snprintf(path, 4096, "%.*s.%s", (int)(strrchr(recording, '.') - recording), recording, suffix);
 }
 
+/* `EARLYBIRD_RECORD_NODE` is that of the reader: the identity of its boot, and the number of its namespace of processes, in which
+ * alone it sees whether a process lives. */
+static bool is_on_node_of_reader(void) {
+  char boot[64] = "", node[128];
+  struct stat space;
+  const char *of_reader = getenv("EARLYBIRD_RECORD_NODE");
+  if (!of_reader || !*of_reader) return true;
+  read_boot(boot, sizeof boot);
+  if (stat("/proc/self/ns/pid", &space) != 0) return false;
+  snprintf(node, sizeof node, "%s:%llu", boot, (unsigned long long)space.st_ino);
+  return strcmp(node, of_reader) == 0;
+}
+
 /* `EARLYBIRD_RECORD_EVENTS`: how many are kept; or all, as far as EARLYBIRD_RECORD_EVENTS_BYTES of each node suffice. */
 static void begin_trace(int num_ranks) {
   char path[4096];
@@ -479,9 +493,16 @@ static bool read_core_wait_ns(uint64_t *wait_ns) {
   return ran_ns > 0;
 }
 
+static bool is_set(const char *variable) {
+  const char *value = getenv(variable);
+  return value && *value;
+}
+
 void eb_recorder_begin(void) {
   const char *folder = getenv("EARLYBIRD_RECORD");
   int rank, size, level;
+  eb_sends_are_synchronous = is_set("EARLYBIRD_RECORD_SYNCHRONOUS"); /* also without a recording */
+  eb_recorder_keeps_only_pages = is_set("EARLYBIRD_RECORD_PAGES");
   if (!folder || !*folder || eb_recorder_is_on || !eb_communicators_begin() ||
       PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS ||
       !eb_file_create(folder, rank))
@@ -497,7 +518,14 @@ void eb_recorder_begin(void) {
   eb_requests_include_others = eb_requests_are_shared || eb_trace_is_on();
   char path[4096];
   name_beside(path, "open");
-  eb_open_calls_create(path, eb_file_is_local(), eb_recorder_tick_s(), begin_ticks);
+  eb_page_is_shared = eb_requests_are_shared;
+  eb_page_create(path, eb_file_is_local() && is_on_node_of_reader(), eb_recorder_tick_s(), begin_ticks);
+  eb_page_current->awaited.rank = rank;
+  eb_page_current->awaited.size = size;
+  eb_page_current->awaited.is_concurrent = eb_requests_are_shared;
+  name_beside(path, "pages");
+  eb_page_show(path, (uint64_t)size / eb_settings_num_local((uint64_t)size));
+  eb_usual_types_begin();
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }
@@ -547,7 +575,7 @@ static void write_all(const char *how) {
       print_seconds(&payload, "core_wait_s", core_wait_ns - begin_core_wait_ns);
     eb_payload_print(&payload, "}");
     eb_file_append(EB_CHUNK_JSON, &payload);
-    eb_open_calls_remove();
+    eb_page_remove();
   }
   keep(); /* other threads may be in calls */
 }

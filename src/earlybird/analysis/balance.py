@@ -4,8 +4,8 @@ import numpy as np
 
 from earlybird.analysis.polling import busiest_thread, has_several_threads, polls
 from earlybird.data.phases import find_phases
-from earlybird.data.projection import WorkBalance
 from earlybird.data.recording import MIN_CORE_WAIT, Recording
+from earlybird.data.work_balance import WorkBalance
 
 # Of the run: phases in which ranks poll and that take less than this do not hide who computes.
 _MIN_POLLING = 0.02

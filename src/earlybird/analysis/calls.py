@@ -147,6 +147,9 @@ def call_times(recording: Recording) -> CallTimes:
             np.add.at(total[:, place], call, rows[name].astype(np.int64))
         is_call = rows["role"] != STARTED  # starts of persistent collectives are calls of MPI_Start
         np.add.at(calls[:, place], call[is_call], rows["calls"][is_call].astype(np.int64))
+        for name, (num, time_s) in rank.open_time.items():
+            calls[numbers[name], place] += num
+            time_ns[numbers[name], place] += round(1e9 * time_s)
         moved = rows["messages"] > 0
         np.add.at(message_bytes[:, place], call[moved], rows["bytes"][moved].astype(np.int64))
     num_bytes = np.where(messages > 0, message_bytes, all_bytes)

@@ -23,6 +23,8 @@ WAIT_FOR_ROOT = frozenset({"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"})
 ROOT_WAITS = frozenset({"MPI_Reduce", "MPI_Gather", "MPI_Gatherv"})
 PARTITIONED = frozenset({"MPI_Psend_init", "MPI_Precv_init"})
 COLLECTIVES = ALL_WAIT_FOR_ALL | WAIT_FOR_ROOT | ROOT_WAITS
+# Those that begin in one call and are complete in another one, and the blocking ones that do the same.
+IMMEDIATE = {f"MPI_I{name[4:].lower()}": name for name in COLLECTIVES - {FENCE, _FINALIZE}}
 # Communicators that ranks do not name: none, and that of MPI_Finalize.
 _NO_COMMUNICATOR, _WORLD = -1, -2
 
@@ -165,8 +167,7 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     is_sent = events.role[ends] == SENT
     src = np.where(is_sent, events.rank[ends], events.peer[ends])
     dst = np.where(is_sent, events.peer[ends], events.rank[ends])
-    keys = np.column_stack([src, dst, events.communicator[ends], events.tag[ends]])
-    key = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    key = row_numbers(src, dst, events.communicator[ends], events.tag[ends])
     is_whole, has_ended = _states(traces, recording, _largest_rank(events) + 1)
     forward = is_whole[src] & is_whole[dst]
     num_sent, num_received = (np.bincount(key[part], minlength=len(key)) for part in (is_sent, ~is_sent))
@@ -186,8 +187,14 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     return Matches(found[is_same, 0], found[is_same, 1], len(received))
 
 
-def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Recording) -> list[Collective]:
-    """Return the blocking collectives that all ranks of their intra-communicator have in their traces.
+def collectives(
+    events: Events,
+    traces: Mapping[int, RankTrace],
+    recording: Recording,
+    names: frozenset[str] = COLLECTIVES,
+) -> list[Collective]:
+    """Return the collectives of `names`, the blocking ones by default, that all ranks of their
+    intra-communicator have in their traces. Non-blocking ones are their starts.
 
     The k-th collective on a communicator is the same on all of its ranks; it is counted from the end as in
     `match_messages`. Fences are counted separately, those of all windows with the same ranks together.
@@ -196,7 +203,7 @@ def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Reco
         events.is_call(frozenset({_FINALIZE})) & (events.communicator < 0), _WORLD, events.communicator
     )
     members = _members(recording)
-    chosen = np.flatnonzero(events.is_call(COLLECTIVES) & (events.role == CALL))
+    chosen = np.flatnonzero(events.is_call(names) & (events.role == CALL) & (events.kind != COMPLETION))
     chosen = chosen[np.argsort(communicator[chosen], kind="stable")]
     is_whole, has_ended = _states(traces, recording, max(_largest_rank(events) + 1, recording.size))
     has_trace = np.isin(np.arange(len(is_whole)), list(traces))
@@ -212,10 +219,10 @@ def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Reco
         order = np.lexsort([events.rank[here], place])
         ordered = here[order]
         for group in np.split(ordered, np.flatnonzero(np.diff(place[order])) + 1):
-            names = {events.names[call] for call in np.unique(events.call[group]).tolist()}
-            if len(group) == len(ranks) and len(names) == 1:
+            called = {events.names[call] for call in np.unique(events.call[group]).tolist()}
+            if len(group) == len(ranks) and len(called) == 1:
                 root = int(events.peer[group].max())
-                found.append(Collective(names.pop(), group, events.rank[group], root))
+                found.append(Collective(called.pop(), group, events.rank[group], root))
     return found
 
 
@@ -331,11 +338,21 @@ def _members(recording: Recording) -> dict[int, list[int]]:
     return members
 
 
+def row_numbers(*columns: np.ndarray) -> np.ndarray:
+    """Return for each row of the columns, (N,) each, the place of its values among the distinct rows in
+    ascending order: as `np.unique` of rows, which compares them byte by byte and is slower by far."""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        distinct, place = np.unique(column, return_inverse=True)
+        number = np.unique(number * max(len(distinct), 1) + place.reshape(-1), return_inverse=True)[1]
+        number = number.reshape(-1)
+    return number
+
+
 def calls_of(events: Events) -> np.ndarray:
     """Return an array (N,): the record of the call to which each record belongs, which may be itself; -1
     without a call."""
-    keys = np.column_stack([events.rank, events.thread])
-    thread = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    thread = row_numbers(events.rank, events.thread)
     order = np.lexsort([events.calls == 0, events.begin_s, thread])
     is_call = events.calls[order] > 0
     last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))

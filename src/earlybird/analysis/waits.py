@@ -17,6 +17,7 @@ from earlybird.analysis.clocks import Clocks, compare_clocks
 from earlybird.analysis.events import (
     ALL_WAIT_FOR_ALL,
     FENCE,
+    IMMEDIATE,
     PARTITIONED,
     ROOT_WAITS,
     Collective,
@@ -31,7 +32,7 @@ from earlybird.analysis.gaps import named_ranks
 from earlybird.data import labels, units
 from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
-from earlybird.data.recorded_trace import COMPLETION, RankTrace, load_traces
+from earlybird.data.recorded_trace import COMPLETION, RankTrace, load_traces, whole_from_s
 from earlybird.data.recording import Recording
 
 # Calls that return when requests are complete, and those that are repeated until they are.
@@ -205,7 +206,13 @@ class Waits:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The traces of a recording with times by one clock, that of the first rank."""
+    """The traces of a recording with times by one clock, that of the first rank.
+
+    Attributes
+    ----------
+    groups, immediate : the blocking collectives, and the starts of non-blocking ones.
+    whole_from_s : the time from which no event of any rank is missing; -inf if none is.
+    """
 
     events: Events
     matches: Matches
@@ -213,6 +220,8 @@ class Traced:
     clocks: Clocks
     reaches_back: bool
     cut_s: Mapping[int, float]
+    immediate: Sequence[Collective] = ()
+    whole_from_s: float = -np.inf
 
 
 def traced(recording: Recording) -> Traced | None:
@@ -228,6 +237,7 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
     events = events_of(recording, traces)
     matches = match_messages(events, traces, recording)
     groups = collectives(events, traces, recording)
+    immediate = collectives(events, traces, recording, frozenset(IMMEDIATE))
     clocks = compare_clocks(recording, events, matches, groups)
     reaches_back = all(trace.is_whole for trace in traces.values())
     cut_s = {rank: trace.until_s for rank, trace in sorted(traces.items()) if trace.is_cut}
@@ -237,8 +247,9 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
     comparable = Matches(matches.sent[known], matches.received[known], matches.num_received)
     ahead_s = {rank: float(np.nan_to_num(by_s)) for rank, by_s in clocks.ahead_s.items()}
     return Traced(
-        events.shifted(ahead_s), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
-        reaches_back, cut_s,
+        clocks.common(events), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
+        reaches_back, cut_s, [one for one in immediate if is_known[one.ranks].all()],
+        whole_from_s(traces, ahead_s),
     )  # fmt: skip
 
 

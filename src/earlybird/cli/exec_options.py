@@ -9,7 +9,7 @@ from earlybird.launch.execution import Request
 def parse(arguments: list[str]) -> Request | None:
     """Return the request in the arguments of `exec`; None if the general parser must handle them, as for
     --help or a usage error."""
-    mpi, no_interpose, profile = None, False, None
+    mpi, no_interpose, profile, lanes, forgets = None, False, None, None, False
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         name, equals, value = rest.pop(0).partition("=")
@@ -18,11 +18,20 @@ def parse(arguments: list[str]) -> Request | None:
         if name == "--no-interpose" and not equals:
             no_interpose = True
             continue
-        if name not in ("--mpi", "--profile") or not (equals or rest):
+        if name == "--forget" and not equals:
+            forgets = True
+            continue
+        if name not in ("--mpi", "--profile", "--lanes") or not (equals or rest):
             return None
         value = value if equals else rest.pop(0)
         if name == "--mpi":
             mpi = value
+        elif name == "--lanes":
+            if not (value.isascii() and value.isdigit()):
+                return None
+            lanes = int(value)
         else:
             profile = Path(value)
-    return Request(rest, mpi, no_interpose, profile) if rest else None
+    if not rest and not forgets:
+        return None
+    return Request(rest, mpi, no_interpose, profile, lanes=lanes, forgets=forgets)

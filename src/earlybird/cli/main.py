@@ -19,7 +19,7 @@ GROUPS = {
         "doctor": "Report what this machine can run and measure",
         "measure": "Measure how MPI communicates here",
         "fit": "Fit models to measured runs",
-        "predict": "Predict the cost of an exchange, a partitioned buffer or a collective",
+        "predict": "Predict the cost of an exchange, a buffer, a collective, or a recorded program",
         "record": "Run a program and record who sends how much to whom, and in which calls",
         "advise": "Recommend a method, an algorithm or a change, with the setting to use it",
         "compare": "Compare runs: which points are slower, and what else differs",
@@ -32,7 +32,7 @@ GROUPS = {
     },
     "Programs": {
         "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
-        "project": "Project what changes would save in a recorded program",
+        "where": "Print who waits for whom in a program that runs: why it hangs",
     },
     "Papers": {
         "reproduce": "Measure the figures of a paper, next to the values that it printed",
@@ -53,6 +53,8 @@ GROUPS = {
         "demo": "Run the whole workflow on this machine",
     },
 }
+# What commands of earlier versions are called now.
+RENAMED = {"project": "predict program"}
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 # Their status 0 says that all is well and 1 that something is not, which they must not after a failure.
@@ -65,7 +67,8 @@ Earlybird measures and predicts what MPI communication costs each process.
   earlybird measure pingpong contention completion -o run
   earlybird fit run -o profile.json                    models with intervals
   earlybird predict mesh.csv --profile profile.json --layout 1x1x4
-  earlybird record -o rec -- mpiexec -n 4 ./app        what a program sends, and what it waits for
+  earlybird record --events all -o rec -- mpiexec -n 4 ./app
+                                                       what a program sends, and what it waits for
   earlybird advise program rec --profile profile.json  what would make it faster
   earlybird compare before after                       what became slower
   earlybird report run profile.json rec -o report.html
@@ -149,6 +152,9 @@ def _dispatch(arguments: list[str]) -> object:
         request = exec_options.parse(arguments[1:])
         if request is not None:
             return execution.start(request, note)
+    if arguments and (renamed := RENAMED.get(arguments[0])):
+        help_of = f"`earlybird {renamed} --help`"
+        return _complain(f"`earlybird {arguments[0]}` is now `earlybird {renamed}`; see {help_of}", 2)
     from earlybird.cli.parser import app
     from earlybird.data.files import pipes_read_again
 

@@ -45,6 +45,9 @@ class ComparisonKeys(TypedDict, total=False):
     pattern_sha256 : digest of the messages.
     layout : layout of the replay.
     oversubscribed : whether ranks shared cores.
+    packing, packing_cache : layout of packed messages and the caches of the prediction, after `--packing`.
+    packing_by : `mpi`, `loop` or `datatype`: what packed the messages.
+    predicted_packing_by : `mpi` or `loop`: the packing whose costs are in the prediction.
     """
 
     notes: list[str]
@@ -55,6 +58,10 @@ class ComparisonKeys(TypedDict, total=False):
     pattern_sha256: Any
     layout: Any
     oversubscribed: Any
+    packing: str | None
+    packing_cache: str | None
+    packing_by: str | None
+    predicted_packing_by: str | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -412,7 +412,8 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise InputError(f"the {what} {path} does not exist; check the path") from error
+        names = or_shipped(path) if what == "profile" else ""
+        raise InputError(f"the {what} {path} does not exist; check the path{names}") from error
     except IsADirectoryError as error:
         raise InputError(f"the {what} {path} is a folder; give a file") from error
     except ValueError as error:
@@ -545,6 +546,13 @@ def shipped(path: str | Path) -> str | Path:
 def shipped_profiles() -> list[str]:
     """Return the names of the profiles that are part of the package."""
     return sorted(path.stem for path in _PROFILES.glob("*.json"))
+
+
+def or_shipped(path: str | Path) -> str:
+    """Return the end of a remedy for a profile that does not exist: the names of those that are part of the
+    package; "" for what is no name."""
+    is_name = Path(path).name == str(path) and not Path(path).suffix
+    return f", or give one of the profiles {', '.join(shipped_profiles())}" if is_name else ""
 
 
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:

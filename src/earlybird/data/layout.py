@@ -17,6 +17,7 @@ from earlybird.data.levels import LEVEL_LABELS, MAPPINGS
 LAYOUT_HEADER = "rank,node,socket"
 MAX_RANKS = 10_000_000
 MAX_PLACE = 2**31 - 1  # of nodes and sockets
+_AT_ONCE = 1 << 16  # messages
 _SHAPE = re.compile(r"([0-9]{1,18})x([0-9]{1,18})x([0-9]{1,18})")
 
 
@@ -108,6 +109,17 @@ class Layout:
         same_node = self.node[src] == self.node[dst]
         same_socket = same_node & (self.socket[src] == self.socket[dst])
         return np.where(same_socket, 0, np.where(same_node, 1, 2))
+
+    def levels_of_messages(self, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+        """Return `level` of millions of messages, (M,) each, as uint8 and with little further memory."""
+        node, socket = self.node.astype(np.int32), self.socket.astype(np.int32)
+        level = np.empty(len(src), np.uint8)
+        for begin in range(0, len(src), _AT_ONCE):  # in the caches of a core
+            here = slice(begin, begin + _AT_ONCE)
+            differs = node[src[here]] != node[dst[here]]
+            level[here] = differs
+            level[here] += differs | (socket[src[here]] != socket[dst[here]])
+        return level
 
 
 def is_shape(text: str) -> bool:

@@ -10,6 +10,7 @@ from numpy.lib import format as npy_format
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.threads import in_threads
 from earlybird.data.units import format_bytes
 
 # Arrays of messages are compressed to a tenth; equal numbers alone to a thousandth.
@@ -40,7 +41,7 @@ def read_integer_columns(
                 )
             require_length(next(int(length or 0) for length in lengths))
             _require_ratio(archive, names, path)
-            return [_integers(archive, name, path) for name in names]
+            return in_threads(lambda name: _integers(archive, name, path), names)
     except KeyError as error:
         raise InputError(
             f"the {what} {path} lacks an array; it must hold {', '.join(names[:-1])} and {names[-1]}"

@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ BYTES_PER_MESSAGE = 110
 # `python -m bench predictor` takes 130 to 350.
 _BYTES_PER_PREDICTED_MESSAGE = 400
 MATRIX_MARKET_SUFFIXES = (".mtx", ".mm")
+_AT_ONCE = 1 << 16  # messages
 _PLAIN_ROWS = re.compile(r"(?:-?[0-9]{1,18},-?[0-9]{1,18},-?[0-9]{1,18}\n)*+")
 
 
@@ -52,6 +54,19 @@ class Pattern:
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         _check(self.src, self.dst, self.bytes, lambda k: f"message {k}")
+
+    @classmethod
+    def _of(
+        cls, src: np.ndarray, dst: np.ndarray, size_bytes: np.ndarray, where: Callable[[int], str]
+    ) -> "Pattern":
+        """Return the pattern of int64 arrays that nobody else has, without copying them; an error names
+        `where(k)` of the invalid message in its file."""
+        _check(src, dst, size_bytes, where)
+        pattern = object.__new__(cls)
+        for name, array in (("src", src), ("dst", dst), ("bytes", size_bytes)):
+            array.flags.writeable = False
+            object.__setattr__(pattern, name, array)
+        return pattern
 
     @classmethod
     def load(cls, path: str | Path) -> "Pattern":
@@ -97,12 +112,12 @@ class Pattern:
     def num_messages(self) -> int:
         return len(self.src)
 
-    @property
+    @cached_property
     def num_ranks_named(self) -> int:
         """One more than the highest rank named; the number of ranks itself comes from a Layout."""
         return 1 + int(max(self.src.max(initial=-1), self.dst.max(initial=-1)))
 
-    @property
+    @cached_property
     def total_bytes(self) -> int:
         return int(self.bytes.sum())
 
@@ -112,7 +127,14 @@ class Pattern:
 
     def sha256(self) -> str:
         """Return the digest of the messages in order, the same for every file format."""
-        return hashlib.sha256(self.triples().astype("<i8", copy=False).data).hexdigest()
+        digest = hashlib.sha256()
+        rows = np.empty((min(_AT_ONCE, self.num_messages), 3), dtype="<i8")
+        for begin in range(0, self.num_messages, _AT_ONCE):
+            part = rows[: min(_AT_ONCE, self.num_messages - begin)]
+            for column, values in enumerate((self.src, self.dst, self.bytes)):
+                part[:, column] = values[begin : begin + _AT_ONCE]
+            digest.update(part.data)
+        return digest.hexdigest()
 
     @classmethod
     def joined(cls, stages: Sequence["Pattern"]) -> "Pattern":
@@ -250,8 +272,7 @@ def _load_npz(path: Path, bytes_per_message: int) -> Pattern:
         ("src", "dst", "bytes"),
         lambda count: _require_messages(count, path, bytes_per_message),
     )
-    _check(src, dst, size, lambda k: f"{path} message {k}")
-    return Pattern(src, dst, size)
+    return Pattern._of(src, dst, size, lambda k: f"{path} message {k}")
 
 
 def _require_messages(count: int, path: Path, bytes_per_message: int) -> None:
@@ -298,9 +319,9 @@ def _read_matrix_market(path: Path, bytes_per_message: int) -> tuple[np.ndarray,
 
 def _make(rows: np.ndarray | Sequence[Sequence[int]], where: Callable[[int], str]) -> Pattern:
     """Build a Pattern; an error names `where(k)` of the invalid message in its file."""
-    src, dst, size = np.asarray(rows, dtype=np.int64).reshape(-1, 3).T
-    _check(src, dst, size, where)
-    return Pattern(src, dst, size)
+    table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
+    src, dst, size = (table[:, column].copy() for column in range(3))
+    return Pattern._of(src, dst, size, where)
 
 
 def _check(src: np.ndarray, dst: np.ndarray, size: np.ndarray, where: Callable[[int], str]) -> None:

@@ -1,10 +1,9 @@
-"""Projection: the savings of changes of a recorded program or of its settings in each of its phases."""
+"""Projections: files of earlier versions on what changes of a recorded program would save, by phase."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from earlybird.data import labels
 from earlybird.data.advice import MODEL
 from earlybird.data.exchange_models import with_reason
 from earlybird.data.schema import (
@@ -14,14 +13,12 @@ from earlybird.data.schema import (
     Extra,
     NotNegative,
     Positive,
-    Rank,
     Ranks,
     Record,
-    Share,
     decode,
     require_one_of,
 )
-from earlybird.data.units import format_seconds
+from earlybird.data.work_balance import WorkBalance
 
 SCHEMA = "earlybird.projection/1"
 # What a change is of.
@@ -29,53 +26,8 @@ LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI, COMMUNICATORS = (
     "layout", "aggregation", "partitions", "collective", "mpi", "communicators",
 )  # fmt: skip
 KINDS = (LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI, COMMUNICATORS)
-# Of the run: what even work must save to be worth a sentence.
-_UNEVEN = 0.05
 # What changes all phases of a run.
 OF_RUN = (LAYOUT, OTHER_MPI)
-# A speed-up is unknown if its interval contains a slow-down and a speed-up of more than this, or if it
-# contains 1 and its upper end is more than MAX_SPREAD times the lower one. So wide an interval beyond 1 is a
-# bound.
-CLEAR_SPEED_UP = 1.2
-MAX_SPREAD = 3.0
-
-
-def is_unknown(speed_up: Estimate) -> bool:
-    """Return whether the interval of a speed-up gives no information."""
-    _, low, high = speed_up
-    if low > 1 or high < 1:
-        return False
-    return (low < 1 / CLEAR_SPEED_UP and high > CLEAR_SPEED_UP) or high > MAX_SPREAD * low
-
-
-def is_bound(speed_up: Estimate) -> bool:
-    """Return whether only the end of the interval of a speed-up that is nearer to 1 is known."""
-    return not is_unknown(speed_up) and speed_up.high > MAX_SPREAD * speed_up.low
-
-
-def has_interval(speed_up: Estimate | None) -> bool:
-    """Return whether both ends of the interval of a speed-up are known."""
-    return speed_up is not None and not is_unknown(speed_up) and not is_bound(speed_up)
-
-
-def speed_up_text(speed_up: Estimate | None, ratio: Callable[[float], str] = "{:.2f}".format) -> str:
-    """Return `1.22`, `at least 1.07` or `unknown`; `ratio` formats a number."""
-    if speed_up is None or is_unknown(speed_up):  # the latter in files of earlier versions
-        return "unknown"
-    if not is_bound(speed_up):
-        return ratio(speed_up.value)
-    return f"at least {ratio(speed_up.low)}" if speed_up.low > 1 else f"at most {ratio(speed_up.high)}"
-
-
-def time_text(time_s: Estimate | None, speed_up: Estimate | None) -> str:
-    """Return the projected time in the same way: `812 ms`, `at most 890 ms` or ``."""
-    if time_s is None or speed_up is None or is_unknown(speed_up):
-        return ""
-    if not is_bound(speed_up):
-        return format_seconds(time_s.value)
-    if speed_up.low > 1:
-        return f"at most {format_seconds(time_s.high)}"
-    return f"at least {format_seconds(time_s.low)}"
 
 
 @dataclass(frozen=True)
@@ -87,10 +39,10 @@ class ProjectedChange(Record):
     change : the changed setting, such as "4x1x2".
     action : the setting or change of the program.
     time_s : projected time of the phase in the whole run, with a 95 % interval; None if unknown.
-    speed_up : recorded time of the phase / `time_s`; None if unknown, see `is_unknown`.
+    speed_up : recorded time of the phase / `time_s`; None if unknown, see `speed_ups.is_unknown`.
     run_speed_up : recorded time of the run / the same with this change alone; None if unknown.
     basis : basis as in an `Alternative`: EXTRAPOLATED outside the measured range.
-    reason : the reason why a speed-up is unknown or only a bound, see `is_bound`.
+    reason : the reason why a speed-up is unknown or only a bound, see `speed_ups.is_bound`.
     kind : `layout`, `aggregation`, `partitions`, `collective`, `mpi` or `communicators`.
     """
 
@@ -140,78 +92,6 @@ class ProjectedPhase(Record):
     model: str = field(default="", metadata=OMIT_EMPTY)
     model_reason: str = field(default="", metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class WorkBalance(Record):
-    """The time outside MPI calls of the rank that has most of it, and its mean over ranks.
-
-    `mean_s` / `most_s` is the load balance efficiency of the POP project, where no rank waited for a core.
-
-    Attributes
-    ----------
-    core_wait_share : share of the run in which ranks waited for cores, if they did: a part of these times may
-        then be waiting.
-    least_saved_s, most_saved_s : bounds of the time that balanced work saves; None if unknown, and if no rank
-        waited for a core: it is `most_s` - `mean_s` then.
-    rank : the rank with most time outside MPI calls.
-    most_s, mean_s : time of that rank, and mean of all ranks.
-    """
-
-    rank: Rank
-    most_s: NotNegative
-    mean_s: NotNegative
-    core_wait_share: Share = field(default=0.0, metadata=OMIT_EMPTY)
-    least_saved_s: NotNegative | None = None
-    most_saved_s: NotNegative | None = None
-    extra: Extra = field(default_factory=dict)
-
-    def saved_s(self) -> tuple[float, float] | None:
-        """Return by how much the run would be shorter if all ranks had the mean and waited for nothing else:
-        the lower and the upper bound; None if unknown."""
-        if not self.core_wait_share:
-            return self.most_s - self.mean_s, self.most_s - self.mean_s
-        if self.least_saved_s is None or self.most_saved_s is None:
-            return None
-        return self.least_saved_s, self.most_saved_s
-
-    def is_uneven(self, run_s: float) -> bool:
-        """Return whether the imbalance is large enough to be reported."""
-        saved_s = self.saved_s()
-        # Without a core nobody computes.
-        worth_s = _UNEVEN * (run_s if saved_s else run_s * (1 - self.core_wait_share))
-        return (saved_s[1] if saved_s else self.most_s - self.mean_s) > worth_s
-
-    def sentence(self, run_s: float) -> str:
-        """Return the time of the run that balanced work could save, as a clause; "" if it is small."""
-        if not self.is_uneven(run_s):
-            return ""
-        most, mean = format_seconds(self.most_s), format_seconds(self.mean_s)
-        saved_s = self.saved_s()
-        if saved_s is None:
-            return (
-                f"rank {self.rank} is outside the MPI for {most} and ranks on average for {mean}; how much "
-                "of that is computation, and what even work would save, is not known, since ranks waited for "
-                f"a core in {labels.percent(self.core_wait_share)} of the run"
-            )
-        least_s, most_s = saved_s
-        span = format_seconds(most_s)
-        share = labels.percent(most_s / run_s)
-        if format_seconds(least_s) != span:
-            span = f"{format_seconds(least_s)} to {span}"
-            share = f"{labels.percent(least_s / run_s)} to {share}"
-        return (
-            f"rank {self.rank} computes for {most} and ranks on average for {mean}: with even work the run "
-            f"could be {span} shorter, {share} of it"
-        )
-
-    def remedy(self, run_s: float) -> str:
-        """Return the remedy for the imbalance, to go with `sentence`; "" if it is small."""
-        sentence = self.sentence(run_s)
-        if not sentence:
-            return ""
-        whose = "the work evenly" if self.saved_s() else f"the work of rank {self.rank}"
-        return f"distribute {whose}: {sentence}"
 
 
 @dataclass(frozen=True)
@@ -322,4 +202,4 @@ class Projection(Record):
 
 def projection_from_json(value: Mapping[str, Any], where: str = "the projection") -> Projection:
     """Build a Projection from its JSON object; raise InputError if a part is missing."""
-    return decode(value, Projection, where, "make it again with `earlybird project --json`")
+    return decode(value, Projection, where, "simulate the program with `earlybird predict program`")

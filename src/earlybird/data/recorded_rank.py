@@ -1,5 +1,6 @@
 """The file of a rank in a recording: its header, communicators, phases, and entries of calls and messages."""
 
+import os
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -230,6 +231,7 @@ class OpenCall:
     communicator : number of the communicator, 0 for none or unknown.
     seen_s : time when the call was written, in seconds since MPI_Init: the rank may have left it since. None:
         it was open when the rank ended.
+    open_s : for how long it had been open when the rank ended; None if that is unknown.
     """
 
     call: str
@@ -240,6 +242,7 @@ class OpenCall:
     tag: int = -1
     communicator: int = 0
     seen_s: float | None = None
+    open_s: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,6 +305,17 @@ class RankRecording:
     def open_call(self) -> OpenCall | None:
         """Return the open call of the first thread that was in one."""
         return self.open_calls[0] if self.open_calls else None
+
+    @property
+    def open_time(self) -> Mapping[str, tuple[int, float]]:
+        """Return how many calls of a function were open when the rank ended, and their time as far as it is
+        known: the entries do not have it."""
+        times: dict[str, tuple[int, float]] = {}
+        for opened in self.open_calls:
+            if opened.open_s is not None:
+                num, time_s = times.get(opened.call, (0, 0.0))
+                times[opened.call] = num + 1, time_s + opened.open_s
+        return times
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """Return the entries of these phases."""
@@ -482,6 +496,71 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
         raise InputError(f"{path} is damaged ({error!r}); {AGAIN}") from error
 
 
+@dataclass(frozen=True)
+class RankOutline:
+    """What the file of a rank says of the rank itself.
+
+    Attributes
+    ----------
+    boot : boot id of its machine.
+    pid : id of its process in its own namespace; 0 if it is unknown.
+    calls : names of functions by number.
+    modules : modules of the process with their addresses; `places` are those of a Python program.
+    end : how the rank has ended, None if the file does not say.
+    """
+
+    host: str
+    boot: str
+    pid: int
+    calls: tuple[str, ...]
+    modules: tuple[Mapping[str, Any], ...]
+    places: tuple[Mapping[str, Any], ...]
+    end: str | None
+
+    def step_at(self, address: int, call: str, names: PlaceNames) -> Step | None:
+        """Return the place at an address of the process; None if it is unknown."""
+        for value in self.places:
+            if int(value["address"]) == address:
+                return _site(call, value, names)
+        return _place(address, call, self.modules, names)
+
+
+def load_outline(path: Path) -> RankOutline | None:
+    """Read the outline of a file that may be growing, without its entries; return None if it has no header
+    yet or cannot be read."""
+    header, modules, places, end = None, (), [], None
+    try:
+        with open(path, "rb") as stream:
+            while len(head := stream.read(_HEAD.size)) == _HEAD.size:
+                magic, kind, length, crc, _ = _HEAD.unpack(head)
+                if magic != _MAGIC:
+                    break
+                if kind != _JSON:
+                    stream.seek(length, 1)
+                    continue
+                payload = stream.read(length)
+                if zlib.crc32(payload) != crc:
+                    break
+                value = files.parse_json(payload)
+                match value["kind"]:
+                    case "header":
+                        header = value
+                    case "modules":
+                        modules = tuple(value["modules"])
+                    case "place":
+                        places.append(value)
+                    case "end":
+                        end = str(value["how"])
+        if header is None:
+            return None
+        return RankOutline(
+            str(header["host"]), str(header.get("boot", "")), int(header.get("pid", 0)),
+            tuple(map(str, header["calls"])), modules, tuple(places), end,
+        )  # fmt: skip
+    except (OSError, LookupError, TypeError, ValueError, RecursionError):
+        return None
+
+
 def _with_pending(entries: np.ndarray, pending: np.ndarray) -> np.ndarray:
     """Return the entries with the counts of epochs that had not ended, which adds to the totals."""
     if not len(pending):
@@ -517,7 +596,8 @@ def _open_calls(
     """Return the calls in which the threads of a rank were when it ended, from the file next to its own at
     `path`."""
     opened_at = path.with_suffix(".open")
-    data = read_whole(opened_at) if opened_at.is_file() else b""
+    # It is readable by its user only, unlike the recording.
+    data = read_whole(opened_at) if os.access(opened_at, os.R_OK) and opened_at.is_file() else b""
     if len(data) < _OPEN_CALL.itemsize:
         return ()
     magic, num, slot_bytes, tick_s, zero, written = _OPEN_HEAD.unpack_from(data)

@@ -1,9 +1,10 @@
 """Recording: what each rank of a program sent, received and called, from the folder of `earlybird record`."""
 
 import contextlib
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from earlybird.data import files, folders, locks
 from earlybird.data.errors import InputError, write_error
+from earlybird.data.kept_where import KeptWhere, load_where
 from earlybird.data.recorded_rank import (
     AGAIN,
     GOT,
@@ -100,6 +102,7 @@ class Recording:
     facts : facts about the run that `earlybird record` stored: "versions" of earlybird and the MPI,
         "started", and "host", facts of the node on which it was started. Empty in recordings of former
         versions.
+    where : who waited for whom when the ranks were stuck or were ended; None if that is not known.
     """
 
     path: Path
@@ -110,6 +113,7 @@ class Recording:
     empty: tuple[int, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     hidden: tuple[str, str] | None = None
+    where: KeptWhere | None = None
 
     @property
     def settings(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
@@ -161,6 +165,9 @@ class Recording:
             rows = one.entries[~self.is_counted_by_sender(one)]
             for call in np.unique(rows["call"]).tolist():
                 name, total = one.calls[call], _call_sums(rows[rows["call"] == call])
+                sums[name] = sums[name] + total if name in sums else total
+            for name, (num, time_s) in one.open_time.items():
+                total = np.array([num, 0, 0, 0, round(1e9 * time_s)], np.uint64)
                 sums[name] = sums[name] + total if name in sums else total
         totals = []
         for name, total in sums.items():
@@ -262,6 +269,19 @@ def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
+def is_being_recorded(path: Path) -> bool:
+    """Return whether a command is writing the recording in the folder `path`, as far as its lock says.
+
+    Raise InputError if the folder is no recording.
+    """
+    files.read_json(path / SUMMARY, "recording", SCHEMA)
+    descriptor = os.open(path / SUMMARY, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return locks.is_taken(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _is_recording(path: Path) -> bool:
     try:
         files.read_json(path / SUMMARY, "recording", SCHEMA)
@@ -324,11 +344,28 @@ def load_recording(path: str | Path) -> Recording:
             else:
                 num_other += 1
     arguments = tuple(facts.get("command") or ())
+    where = load_where(path)
+    if where is not None:
+        ranks = {rank: _with_open_time(one, where) for rank, one in ranks.items()}
     uses_sessions = (path / SESSIONS).exists()
     return Recording(
         path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, tuple(empty),
         {name: value for name, value in facts.items() if name not in ("schema", "command")}, _hidden(path),
+        where,
     )  # fmt: skip
+
+
+def _with_open_time(one: RankRecording, where: KeptWhere) -> RankRecording:
+    """Return the recording of a rank with the time for which its open calls had been open."""
+    known = where.open_s(one.rank)
+    open_calls = tuple(
+        replace(opened, open_s=known[opened.thread][1])
+        if known.get(opened.thread, ("", 0.0))[0] == opened.call
+        else opened
+        for opened in one.open_calls
+    )
+    ends_s = [opened.since_s + opened.open_s for opened in open_calls if opened.open_s is not None]
+    return replace(one, open_calls=open_calls, run_s=max(one.run_s, *ends_s)) if ends_s else one
 
 
 def _hidden(path: Path) -> tuple[str, str] | None:

@@ -204,7 +204,7 @@ class Run:
             raise InputError(f"there is no {path}; give a folder that `measure` wrote")
         if (path / "recording.json").exists():
             raise InputError(
-                f"{path} is a recording, not a run; `earlybird show`, `report` and `project` read it"
+                f"{path} is a recording, not a run; `earlybird show`, `report` and `predict program` read it"
             )
         if not (path / "run.json").exists():
             raise InputError(

@@ -138,6 +138,8 @@ class Settings(TypedDict, total=False):
     thread_counts : numbers of threads to compare, as `--threads` of `msgrate`.
     quick : whether fewer points are measured in less time.
     empty : whether the messages are also replayed without data.
+    packing, packing_by, packing_cache : how the messages of a replay are packed, after `--packing`, and the
+        caches of the prediction that it is compared with.
     imported : whether the times come from another benchmark.
     without_dead_nodes : whether nodes that do not answer are left out.
     map_by : mapping, as `--map-by`.
@@ -162,6 +164,9 @@ class Settings(TypedDict, total=False):
     thread_counts: Text
     quick: bool
     empty: bool
+    packing: Text
+    packing_by: Text
+    packing_cache: Text
     imported: bool
     without_dead_nodes: bool
     map_by: Text
@@ -347,6 +352,7 @@ class _OwnConfig(Config, total=False):
     compute_s: Seconds
     receivers: Receivers
     packing: Packing
+    packing_by: Text
     noise: Noise
     noise_share: Amount
     cache: Text

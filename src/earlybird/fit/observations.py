@@ -21,6 +21,7 @@ from earlybird.data.methods import ONE_RECEIVES, SEGMENTED, THREADS_RECEIVE, rec
 from earlybird.data.packing_form import PackingForm
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, as_completion, require_validated
+from earlybird.data.shell_commands import command_text, no_option
 from earlybird.data.statistics import MEAN
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table
 from earlybird.data.units import MIN_S
@@ -182,6 +183,12 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     collectives = collected.collectives()
     if table.empty and not len(collectives) and collectives.left_out:
         raise InputError(f"{names}: {unmodelled_hint(collectives.left_out)}")
+    if table.empty and not len(collectives) and packed:
+        together = command_text(["earlybird", "fit", "RUN", *(no_option(run.path) for run in runs)])
+        raise InputError(
+            f"{names}: packing without messages, to whose times predictions add it; measure messages with "
+            f"`{measure_command(MESSAGES, {}, launch)}`, then run `{together}`"
+        )
     if table.empty and not len(collectives):
         raise InputError(
             f"{names}: no contention samples and no ping-pong samples"

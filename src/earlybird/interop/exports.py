@@ -85,16 +85,20 @@ def export(
 ) -> Exported:
     """Write `source` in a format with the options that were given; `writer` if the format has none.
 
-    Raises InputError for an option that the format does not take, and for another kind of source.
+    The arguments must have passed `check`.
     """
-    check_options(to, given)
-    require_source(source, to)
     if writer is None:
         module, _, function = FORMATS[to].writer.partition(":")
         writer = getattr(import_module(f"earlybird.interop.{module}"), function)
     options = {name: value for name, value in given.items() if value not in (None, False)}
     exported: Exported = writer(source, output, **options)
     return exported
+
+
+def check(source: Path, to: str, given: Mapping[str, object]) -> None:
+    """Raise InputError for an option that the format does not take, and for another kind of source."""
+    check_options(to, given)
+    require_source(source, to)
 
 
 def check_options(to: str, given: Mapping[str, object]) -> None:
@@ -126,7 +130,7 @@ def _kind_of(source: Path) -> str:
 
     source = Path(files.shipped(source))
     if not source.exists():
-        raise InputError(f"{source} does not exist; check the path")
+        raise InputError(f"{source} does not exist; check the path{files.or_shipped(source)}")
     if (source / recording.SUMMARY).exists():
         return RECORDING
     if source.is_dir():

@@ -19,20 +19,50 @@ from earlybird.machine.flavours import WHEELS, Flavour, wheel_folder
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
 # `exec`'s arguments: the command, the name of an MPI or None, whether to run without libearlybird, the path
-# of a profile or None, whether to preload the recorder, further libraries to preload.
+# of a profile or None, whether to preload the recorder, further libraries to preload, the number of lanes or
+# None, whether to forget first what libearlybird has kept; the command may then be empty.
 Request = namedtuple(
-    "Request", "command mpi no_interpose profile records others", defaults=[None, False, None, False, ()]
+    "Request",
+    "command mpi no_interpose profile records others lanes forgets",
+    defaults=[None, False, None, False, (), None, False],
 )
 Note = Callable[[str], None]  # prints a remark
 
 
 def start(request: Request, note: Note) -> object:
     """Replace this process by the command of `request`; raise InputError if that fails."""
+    if not request.command:  # `exec --forget`
+        raise SystemExit(forget(choose_flavour(request.mpi, note), is_alone=True))
+    # Before anything is forgotten: a command that cannot be run forgets nothing.
     program, command, environment = prepare(request, note)
+    forget_before(request)
     try:
         os.execve(program, command, environment)
     except OSError as error:
         raise cannot_run(program, error) from error
+
+
+def forget_before(request: Request) -> None:
+    """Forget what libearlybird has kept, if `request` says so; raise SystemExit if that fails."""
+    if request.forgets and (status := forget(choose_flavour(request.mpi), is_alone=False)) != 0:
+        raise SystemExit(status)
+
+
+def forget(flavour: Flavour, *, is_alone: bool) -> int:
+    """Remove what libearlybird has kept for this MPI on this machine; return the exit status.
+
+    It prints what was removed, to stderr before a command that has an output of its own.
+    """
+    program = library_path(flavour).parents[1] / "libexec" / "earlybird" / "forget_cache"
+    if not program.exists():
+        raise InputError(
+            f"libearlybird is not built for {flavour.name}; run `earlybird build --mpi "
+            f"{quoted(flavour.name)}`"
+        )
+    environment = interpose.without(flavour.environment())
+    actions = [] if is_alone else [(os.POSIX_SPAWN_DUP2, 2, 1)]
+    child = os.posix_spawn(program, [str(program)], environment, file_actions=actions)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def cannot_run(program: str, error: OSError) -> InputError:
@@ -53,12 +83,15 @@ def prepare(request: Request, note: Note) -> tuple[str, list[str], dict[str, str
     program = find_command(command[0], environment["PATH"])
     if program is None:
         raise InputError(_not_found(command[0], flavour))
-    if request.profile is not None and request.no_interpose:
-        raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
+    for option, value in (("--profile", request.profile), ("--lanes", request.lanes)):
+        if value is not None and request.no_interpose:
+            raise InputError(f"{option} is for libearlybird, which --no-interpose disables; give one of them")
     # Not even loaded then: it could not be inert in a program of the other kind of MPI.
     is_off = environment.get("EARLYBIRD_OFF", "") not in ("", "0")
     if request.profile is not None and not is_off:
         environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour, note)
+    if request.lanes is not None:
+        environment |= _lane_variables(request.lanes, flavour, environment)
     if is_off and request.records:
         raise InputError("EARLYBIRD_OFF is set, which keeps the recorder out of the ranks; unset it")
     inherits = inherits and not is_off
@@ -183,6 +216,19 @@ def _suitable_flavour(command: list[str]) -> Flavour | None:
         if not command_programs.programs_of(command, flavour, environment, has_abi_library).other_mpi:
             return flavour
     return None
+
+
+def _lane_variables(lanes: int, flavour: Flavour, environment: dict[str, str]) -> dict[str, str]:
+    """Return the variables for so many lanes, and the contexts of the MPI that they need, unless the user has
+    requested contexts."""
+    from earlybird.data.contexts import lane_variables
+
+    variables = lane_variables(flavour.family, lanes)
+    return {
+        name: value
+        for name, value in variables.items()
+        if name.startswith("EARLYBIRD_") or not environment.get(name)
+    }
 
 
 def _costs(path: Path, flavour: Flavour, note: Note) -> str:

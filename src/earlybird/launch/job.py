@@ -70,7 +70,11 @@ def run_kernel(
     refuse_conflicts(mpi.settings, invocation.by_arguments)
     refuse_placement(mpi.settings, invocation.placing, invocation.sets())
     refuse_replaced(mpi, request.environment, request.settings.values())
-    set_by_us = variables_to_set(mpi, invocation.env | of_points, invocation.preferred)
+    # What is measured does not depend on what earlier runs have learned, unless the user wants that; a folder
+    # of its own rather than `off`, so that message costs are measured as thoroughly as for programs. A
+    # launcher may prefer otherwise.
+    independent = {"EARLYBIRD_CACHE": str(scratch / "cache")} if request.preload else {}
+    set_by_us = variables_to_set(mpi, invocation.env | of_points, independent | dict(invocation.preferred))
     environment = mpi.environment() | dict(mpi.settings) | set_by_us
     recorded = environment  # without what preloading changes, such as PATH
     if request.preload:

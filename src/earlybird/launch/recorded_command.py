@@ -1,27 +1,33 @@
 """Runs a command with the recorder in its ranks, and names the functions that called the MPI."""
 
 import contextlib
+import math
 import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import psutil
 
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import Recording, load_recording, save_functions
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, shortened, size_argument, whole_number
 from earlybird.launch.execution import cannot_run
-from earlybird.launch.process import Seen, orphans_adopted
+from earlybird.launch.process import Seen, descendants, orphans_adopted
 from earlybird.machine.symbols import function_names, source_lines
 
 MAX_EVENTS = 10**8
 EVENTS_SIZE = "1GiB"
 _MIN_EVENTS_BYTES = 1 << 20
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_AWAITED = {*_PASSED_ON, signal.SIGCHLD}
 # si_code of signals that a terminal sends, to the command as well.
 _OF_KERNEL = 0x80
+_GRACE_S = 3.0  # for a launcher to end its ranks
 
 
 def event_variables(events: str, size: str | None) -> dict[str, str]:
@@ -73,20 +79,71 @@ def name_functions(recording: Recording, note: Callable[[str], None]) -> Recordi
     return load_recording(recording.path)
 
 
-def run_recorded(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
+def has_signal() -> bool:
+    """Return whether a signal has come that `run_recorded` awaits, such as the end of the command, while a
+    watch looks."""
+    return not signal.sigpending().isdisjoint(_AWAITED)
+
+
+@contextlib.contextmanager
+def signals_delayed() -> Iterator[None]:
+    """Let signals to this process wait until the block ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Watch(Protocol):
+    """Watches the ranks of a command.
+
+    Attributes
+    ----------
+    next_look_s : when to look (seconds of time.monotonic).
+    """
+
+    next_look_s: float
+
+    def look(self) -> bool:
+        """Look at the ranks; return whether the command is to be ended, with status 1."""
+        ...
+
+
+class _NoWatch:
+    next_look_s = math.inf
+
+    def look(self) -> bool:
+        return False
+
+
+def run_recorded(
+    program: str,
+    arguments: list[str],
+    environment: dict[str, str],
+    is_quiet: bool,
+    watch: Watch | None = None,
+) -> int:
     """Run the command and return its exit status, as a shell's if a signal ended it. Signals to this process
-    reach the command."""
+    reach the command; `watch` may end it."""
     with orphans_adopted() as seen:  # ranks may outlive a launcher that is killed
-        status = _ended(program, arguments, environment, is_quiet, seen)
+        status = _ended(program, arguments, environment, is_quiet, seen, watch or _NoWatch())
         if status:
             seen.remove_left()
     return status if status >= 0 else 128 - status
 
 
 def _ended(
-    program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool, seen: Seen
+    program: str,
+    arguments: list[str],
+    environment: dict[str, str],
+    is_quiet: bool,
+    seen: Seen,
+    watch: Watch,
 ) -> int:
-    """Run the command and return its status; `seen` records what it has in shared memory meanwhile."""
+    """Run the command and return its status, 1 if `watch` has ended it; `seen` records what it has in shared
+    memory meanwhile."""
+    kill_s = math.inf
     # What is ignored, as SIGHUP under nohup, the command ignores as well.
     passed_on = {number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN}
     awaited = {*passed_on, signal.SIGCHLD}
@@ -100,13 +157,33 @@ def _ended(
         except OSError as error:
             raise cannot_run(program, error) from error
         while process.poll() is None:
-            came = signal.sigtimedwait(awaited, max(seen.next_look_s - time.monotonic(), 0.0))
+            until_s = min(seen.next_look_s, watch.next_look_s, kill_s)
+            came = signal.sigtimedwait(awaited, max(until_s - time.monotonic(), 0.0))
             is_passed_on = came is not None and came.si_signo in passed_on
             if is_passed_on or time.monotonic() >= seen.next_look_s:
                 seen.look()
             if is_passed_on and came.si_code != _OF_KERNEL:
                 with contextlib.suppress(OSError):  # such as that of a setuid program
                     process.send_signal(came.si_signo)
+            if kill_s == math.inf and time.monotonic() >= watch.next_look_s and watch.look():
+                with contextlib.suppress(OSError):
+                    process.terminate()
+                kill_s = time.monotonic() + _GRACE_S
+            if time.monotonic() >= kill_s:
+                _kill_all()
+        # What came while a watch looked has reached the command, if it was meant for it, too.
+        while signal.sigtimedwait(passed_on, 0) is not None:
+            pass
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return process.returncode
+    if kill_s == math.inf:
+        return process.returncode
+    _kill_all()
+    return 1
+
+
+def _kill_all() -> None:
+    """Kill what the command has started, also ranks that are stopped."""
+    for process in descendants():
+        with contextlib.suppress(psutil.Error, OSError):
+            process.kill()

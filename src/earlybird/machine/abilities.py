@@ -1,6 +1,9 @@
 """Determines what can be measured on this machine; otherwise the cause and the remedy."""
 
+import ctypes
+import os
 import shutil
+import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,10 @@ from earlybird.data.errors import InputError
 from earlybird.machine import flavours, hardware, namespaces
 
 _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+_OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+_SHARED_MEMORY = Path("/dev/shm")
+# What container runtimes give by default, and MPIs fill with a few ranks.
+_SMALL_SHARED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ def abilities() -> dict[str, Ability]:
         "simulation": _simulation(),
         "undisturbed_cores": _undisturbed(cores),
         "single_copy": _single_copy(),
+        "shared_memory": _shared_memory(),
     }
 
 
@@ -112,15 +120,72 @@ def _undisturbed(cores: list[list[int]]) -> Ability:
 
 def _single_copy() -> Ability:
     """Return the ability of one rank to copy from another's memory by the kernel, which large messages inside
-    a node rely on."""
+    a node, and libearlybird's direct path, rely on."""
     try:
         scope = int(_PTRACE_SCOPE.read_text())
     except (OSError, ValueError):
-        return Ability(True)
-    if scope == 0:
+        scope = 0
+    if scope != 0:
+        return Ability(
+            False,
+            f"kernel.yama.ptrace_scope is {scope}: large messages may be copied twice",
+            "sysctl kernel.yama.ptrace_scope=0",
+        )
+    error = _error_of_single_copy()
+    if error is None:
         return Ability(True)
     return Ability(
         False,
-        f"kernel.yama.ptrace_scope is {scope}: large messages may be copied twice",
-        "sysctl kernel.yama.ptrace_scope=0",
+        f"process_vm_readv fails ({error}): large messages may be copied twice",
+        "a container: allow SYS_PTRACE, or process_vm_readv and process_vm_writev in its seccomp profile",
+    )
+
+
+class _Part(ctypes.Structure):
+    """struct iovec."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+def _error_of_single_copy() -> str | None:
+    """Read a byte of another process; return why that fails, or None."""
+    byte = ctypes.create_string_buffer(1)
+    try:
+        read = ctypes.CDLL(None, use_errno=True).process_vm_readv
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
+            address = int(Path(f"/proc/{other.pid}/maps").read_text().split("-")[0], 16)
+            ours, theirs = _Part(ctypes.addressof(byte), 1), _Part(address, 1)
+            num_read = read(other.pid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
+            error = ctypes.get_errno()
+    except (OSError, AttributeError, ValueError) as failed:
+        return getattr(failed, "strerror", None) or "not provided here"
+    return None if num_read == 1 else os.strerror(error)
+
+
+def _shared_memory() -> Ability:
+    """Return the ability of the ranks of a node to share memory: the MPIs' in /dev/shm, libearlybird's in an
+    anonymous file."""
+    try:
+        os.close(os.memfd_create("earlybird", os.MFD_CLOEXEC))
+        overcommit = _OVERCOMMIT.read_text().strip()
+        shared = os.statvfs(_SHARED_MEMORY)
+    except (OSError, AttributeError) as error:
+        return Ability(
+            False,
+            f"ranks may not be able to share memory: {error}",
+            "a container: mount a tmpfs on /dev/shm, and allow memfd_create in its seccomp profile",
+        )
+    if overcommit == "2":
+        return Ability(
+            False,
+            "vm.overcommit_memory is 2: with libearlybird ranks of a node use messages, not shared memory",
+            "sysctl vm.overcommit_memory=0",
+        )
+    size = shared.f_blocks * shared.f_frsize
+    if size > _SMALL_SHARED_BYTES:
+        return Ability(True)
+    return Ability(
+        True,
+        f"/dev/shm has {size >> 20} MiB, which MPIs may fill with a few ranks",
+        "mount it larger (a container: --shm-size)",
     )

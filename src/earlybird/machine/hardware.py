@@ -92,6 +92,13 @@ def _cpu_flags() -> list[str]:
     return match[1].split() if match else []
 
 
+def cache_bytes() -> int:
+    """Return what the data caches of a core hold: its largest of its own and the largest that it shares; 0 if
+    the kernel does not describe them."""
+    sizes = sorted(cache["size_bytes"] for cache in _caches())
+    return sum(sizes[-2:])
+
+
 def _caches() -> list[dict[str, Any]]:
     caches = []
     for folder in sorted((CPU_FOLDER / "cpu0" / "cache").glob("index*")):

@@ -38,6 +38,10 @@ def stored_effort(run: Run, needed: Iterable[str]) -> tuple[dict[str, Any], Effo
         ) from error
 
 
+# Of settings that are not named as their option: numbers of threads to compare are one of `--threads`.
+_OPTIONS = {"thread_counts": "threads"}
+
+
 def refuse_changes(run: Run, settings: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Raise InputError if an option given with --resume differs from the setting stored in `run`."""
     for name, value in given.items():
@@ -45,8 +49,9 @@ def refuse_changes(run: Run, settings: Mapping[str, Any], given: Mapping[str, An
         if value not in (None, False) and value != kept:
             stored = "without it" if kept in (None, False) else f"with {_text(kept)}"
             remedy = "give that one" if name in STATED_AGAIN and kept is not None else "omit the option"
+            option = _OPTIONS.get(name, name).replace("_", "-")
             raise InputError(
-                f"--{name} is {_text(value)}, but {run.path} was started {stored}; "
+                f"--{option} is {_text(value)}, but {run.path} was started {stored}; "
                 f"{remedy}, or measure into another folder"
             )
 

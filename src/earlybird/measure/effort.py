@@ -11,7 +11,7 @@ from earlybird.data.run_keys import MAX_LAUNCHES, MAX_SEED
 from earlybird.data.units import format_seconds
 from earlybird.launch.launcher import Rules
 from earlybird.machine import flavours
-from earlybird.measure.groups import Group, Resources
+from earlybird.measure.groups import Group, Resources, is_cold
 from earlybird.measure.session import Plan, Result
 
 # Warn if measuring takes more than this multiple of the budget.
@@ -68,6 +68,19 @@ def suited_to(resources: Resources, effort: Effort) -> Effort:
     if resources.link_bytes_per_s is None:
         return effort
     return replace(effort, min_iterations=min(effort.min_iterations, _LINK_MIN_ITERATIONS))
+
+
+def overrun_remark(groups: Sequence[Group], effort: Effort) -> str | None:
+    """Return the remark that measuring `groups` takes longer than its budget allows; None if it fits."""
+    least_s = effort.plan(groups).least_s()
+    if least_s <= _OVERRUN * effort.budget_s:
+        return None
+    emptied = any(is_cold(point) for group in groups for point in group.points)
+    return (
+        f"measuring takes at least {format_seconds(least_s)}, more than the budget of "
+        f"{format_seconds(effort.budget_s)}: every point gets one launch in any case"
+        + (", and emptying the caches before each iteration takes long" if emptied else "")
+    )
 
 
 def remarks_on(result: Result, effort: Effort, remedy: str) -> list[str]:

@@ -27,9 +27,11 @@ MPICH_WHEEL_CONTEXTS = 31
 VIRTUAL_COMPETITORS = 4
 # How long one message, or those of all ranks in a timed region, may keep a virtual node's link busy.
 _LINK_S = 0.1
-_FLUSH_S = 0.02  # about, to empty the caches of a rank
-# Starts of a request until libearlybird has settled: `starts_until_settled` of
-# native/harness/mpi/partitioned.hpp.
+# About how fast one core reads memory that is in no cache, and the caches of a machine that does not describe
+# them; native/harness/machine/caches.cpp empties caches by reading twice as much as they hold.
+_READ_BYTES_PER_S = 8e9
+_ASSUMED_CACHE_BYTES = 68 * MIB
+# `EARLYBIRD_STARTS_UNTIL_SETTLED` of native/include/earlybird.h.
 _SETTLING_STARTS = 110
 # Delay of each rank in turn to determine the tree of an algorithm; half of it, and at most twice as many
 # ranks, beyond this many ranks.
@@ -46,7 +48,8 @@ class Group:
     its default; `streams`: number of MPIX_Stream for which further contexts are reserved. `preload`: the
     ranks get libearlybird. `environment` are further variables of the launch, `settings` the control
     variables by which its methods differ. `verifies`: verify the tree of each method once. `mean_over_ranks`:
-    the time of a collective is the mean of the ranks' times, not that of the last.
+    the time of a collective is the mean of the ranks' times, not that of the last. `flush_s`: time to empty
+    the caches before an iteration of a point with `cache=cold`.
     """
 
     kernel: str
@@ -63,6 +66,7 @@ class Group:
     settings: Mapping[str, Forcing] = field(default_factory=dict)
     verifies: bool = False
     mean_over_ranks: bool = False
+    flush_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kernel not in KERNELS:
@@ -91,12 +95,17 @@ class Group:
         """Return for how long the threads of an iteration of `point` with each method compute and empty the
         caches."""
         of_one = point.get("compute_s", 0.0) * (1 + point.get("noise_share", 0.0)) * sweep_steps(point)
-        return len(self.methods) * (of_one + (_FLUSH_S if point.get("cache") == "cold" else 0.0))
+        return len(self.methods) * (of_one + (self.flush_s if is_cold(point) else 0.0))
 
     def settling_s(self, point: Mapping[str, Any]) -> float:
         """Return for how long libearlybird is measured before it has settled, if threads compute."""
         settles = sum(method.startswith("earlybird") for method in self.methods)
         return settles * _settling_iterations(point) * self.computing_s(point) / max(len(self.methods), 1)
+
+
+def is_cold(point: Mapping[str, Any]) -> bool:
+    """Return whether the caches are emptied before each iteration of `point`."""
+    return point.get("cache") == "cold"
 
 
 def _settling_iterations(point: Mapping[str, Any]) -> int:
@@ -155,7 +164,8 @@ class Resources:
     `link_bytes_per_s` is the rate of a virtual node's link; None if unlimited. `family` is that of the MPI
     (`mpich`, `openmpi`, `intel`) and `library` its properties; None if times are drawn, for the pipeline
     methods `drawn_methods`. `memory_bytes` is available to the ranks of a node, None if unknown; `sockets`
-    are those of a node. `shares_cores` returns whether ranks of a layout wait for a core that others use.
+    are those of a node. `cache_bytes` is what the caches of a core hold, shared ones included. `shares_cores`
+    returns whether ranks of a layout wait for a core that others use.
     """
 
     cores: Mapping[str, int]
@@ -167,7 +177,13 @@ class Resources:
     drawn_methods: frozenset[str] = DRAWN_METHODS
     memory_bytes: int | None = None
     sockets: int = 1
+    cache_bytes: int = _ASSUMED_CACHE_BYTES
     shares_cores: Callable[[Layout], bool] = field(default=lambda layout: False, compare=False)
+
+    @property
+    def flush_s(self) -> float:
+        """The time to empty the caches of a rank."""
+        return 2 * self.cache_bytes / _READ_BYTES_PER_S
 
     @classmethod
     def of(
@@ -257,9 +273,10 @@ def link_of(level: str, resources: Resources) -> float | None:
 
 
 def hangs_with_contexts(level: str, resources: Resources) -> bool:
-    """Return whether the MPI hangs with several contexts, as MPICH 5.0.2 over a virtual cluster's TCP: by UCX
-    MPI_Init does not return; by libfabric it does, and one thread's ping-pong ended, but one run of two
-    threads' message rate did not end in a minute."""
+    """Return whether the MPI hangs with several contexts, as MPICH 5.0.2 over a virtual cluster's TCP. By UCX
+    MPI_Init does not return, nor on one host with UCX_TLS=tcp,self and MPIR_CVAR_NOLOCAL=1. By libfabric
+    (MPIR_CVAR_CH4_NETMOD=ofi) it does, and two threads with a communicator each ended 11 of 11 times, but two
+    of two runs of msgrate with two threads stalled."""
     return resources.family == "mpich" and link_of(level, resources) is not None
 
 

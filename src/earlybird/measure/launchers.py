@@ -228,6 +228,8 @@ def _built(flavour: flavours.Flavour) -> flavours.Flavour:
 def _resources(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | None = None) -> Resources:
     cores = hardware.cores_by_socket()
     resources = Resources.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
+    if cache_bytes := hardware.cache_bytes():
+        resources = replace(resources, cache_bytes=cache_bytes)
     return _with_library(resources, flavour)
 
 

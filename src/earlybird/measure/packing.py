@@ -53,4 +53,4 @@ def packing_groups(options: Options, resources: Resources, mpi: str) -> list[Gro
         for size in sizes
     )
     methods = tuple(options.methods or PACKING_METHODS)
-    return [Group(PACKING.name, parse_layout("1x1x1"), points, methods=methods)]
+    return [Group(PACKING.name, parse_layout("1x1x1"), points, methods=methods, flush_s=resources.flush_s)]

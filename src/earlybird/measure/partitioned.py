@@ -76,6 +76,7 @@ def partitioned_groups(options: Options, resources: Resources, mpi: str) -> list
                     Group(
                         PARTITIONED.name, pair_layout(level, 1, resources), of_threads, methods=chosen,
                         link_bytes_per_s=link_of(level, resources), threads=threads, preload=preload,
+                        flush_s=resources.flush_s,
                     )
                 )  # fmt: skip
     return result

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earlybird.data import units
+from earlybird.data.contexts import MAX_LANES
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PIPELINE
 from earlybird.data.methods import (
@@ -62,7 +63,6 @@ _GAMMA_BETA = 2.5
 _MAX_PARTITIONS = 32_000
 # Of a partitioned request, see native/partitioned/process/config.c.
 _MAX_SEGMENTS = 1 << 20
-_MAX_LANES = 16  # of libearlybird
 # A computation beyond this is a slip of units: a bare 100 is 100 s/B.
 _LONGEST_S = 1.0
 
@@ -156,7 +156,7 @@ def pipeline_groups(options: Options, resources: Resources, mpi: str) -> list[Gr
 def _lanes(vcis: int | None) -> dict[str, str]:
     """Return the variables that let libearlybird send over as many communicators as the MPI has contexts for
     them."""
-    return {"EARLYBIRD_LANES": str(min(vcis, _MAX_LANES))} if vcis is not None and vcis > 1 else {}
+    return {"EARLYBIRD_LANES": str(min(vcis, MAX_LANES))} if vcis is not None and vcis > 1 else {}
 
 
 def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from earlybird.predict import (
     COMBINE,
     MIXED,
     SHARES,
+    Packing,
     Predictor,
     one_after_the_other,
     over_empty_exchange,
@@ -28,20 +29,36 @@ from earlybird.predict import (
 )
 
 _PATTERN, _LAYOUT = "pattern.npz", "layout.csv"  # of a run of `replay`
+# What packs the messages of a replay, and what the prediction says of it: the MPI packs as much inside of
+# sends of a datatype as in MPI_Pack.
+REPLAY_PACKERS = {"mpi": "mpi", "loop": "loop", "datatype": "mpi"}
+DOUBLE_BYTES = 8  # of what packed data are made of
+# Memory of packed data by layout, per byte of a message: the doubles with the gaps between them, the packed
+# message, and an index per double (native/kernels/packed/packed_data.hpp). Of a datatype with indices the MPI
+# keeps up to 6.1 bytes (Open MPI 5; Intel MPI 3.1, MPICH 2).
+_PACKED_MEMORY = {"contiguous": 1 + 1 + 0.5, "strided": 8 + 1 + 0.5, "indexed": 8 + 1 + 0.5 + 6.1}
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
 # The error of another prediction that is worth a note, as part of the error of the one that was asked for.
 _MUCH_LESS = 0.75
 
 
-def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None:
+def check_exchange(
+    pattern: Pattern, layout: Layout, launcher: Launcher, packing: Packing | None = None
+) -> None:
     """Raise InputError if the ranks cannot be placed or the buffers do not fit into memory."""
     pattern.check_ranks(layout.num_ranks)
     launcher.check(layout)
     free = memory.available_memory_bytes() * layout.num_nodes
-    if launcher.name != "synthetic" and 2 * pattern.total_bytes > _MEMORY_SHARE * free:
+    if packing is not None and launcher.name in ("simgrid", "synthetic"):
         raise InputError(
-            f"the pattern needs {units.format_bytes(2 * pattern.total_bytes)} for its buffers and "
+            f"--packing needs ranks that pack, and those of the launcher {launcher.name} do not; omit it, or "
+            "give another --launcher"
+        )
+    needed = 2 * pattern.total_bytes * (1.0 if packing is None else _PACKED_MEMORY[packing.layout])
+    if launcher.name != "synthetic" and needed > _MEMORY_SHARE * free:
+        raise InputError(
+            f"the pattern needs {units.format_bytes(needed)} for its buffers and "
             f"{units.format_bytes(free)} are free; give a smaller pattern"
         )
 
@@ -54,6 +71,7 @@ def predict_all(
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
     note: Note = ignore,
+    packing: Packing | None = None,
 ) -> dict[str, Prediction]:
     """Predict by all models that apply; raise InputError if none does.
 
@@ -65,7 +83,7 @@ def predict_all(
         if record.inside and "inter_node" not in exchange.levels:
             continue
         try:
-            predictions[model] = exchange.predict(profile, model, share=share)
+            predictions[model] = exchange.predict(profile, model, share=share, packing=packing)
         except InputError as error:
             refusals.append(error)
     if not predictions:
@@ -76,11 +94,16 @@ def predict_all(
 
 
 def predict_stages(
-    stages: Sequence[Pattern], layout: Layout, profile: Profile, note: Note = ignore, **variant: str
+    stages: Sequence[Pattern],
+    layout: Layout,
+    profile: Profile,
+    note: Note = ignore,
+    packing: Packing | None = None,
+    **variant: str,
 ) -> dict[str, Prediction]:
     """Predict exchanges one after the other, by the models that apply to every one."""
     timed = [stage for stage in stages if stage.num_messages] or stages[:1]
-    every = [predict_all(stage, layout, profile, note=note, **variant) for stage in timed]
+    every = [predict_all(stage, layout, profile, note=note, packing=packing, **variant) for stage in timed]
     if len(every) == 1:
         return every[0]
     same = {model: record.inside for model, record in MODELS.items() if record.inside}
@@ -102,12 +125,13 @@ def compare_run(
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
     note: Note = ignore,
+    packing: Packing | None = None,
 ) -> Comparison:
     """Compare the exchange measured in `run` with the `predictions` from `profiles`, `joined`, made with
-    `share`, `mixed` and `combine`, and store the comparison in the run folder."""
+    `share`, `mixed`, `combine` and `packing`, and store the comparison in the run folder."""
     samples = exchange_samples(run.samples())
     predictor = Predictor(pattern, layout, mixed=mixed, combine=combine)
-    compared = _compared(run, predictor, joined, predictions, share)
+    compared = _compared(run, predictor, joined, predictions, share, packing)
     levels, chosen = set(predictor.levels), predictor.choose_model(joined)
     notes = [
         difference
@@ -120,6 +144,13 @@ def compare_run(
     if silent := silent_senders(pattern, first.time_s, first.model):
         note(silent)
         notes.append(silent)
+    packed_by = None
+    if packing is not None:
+        packed_by = str(samples[0].config.get("packing_by") or packing.by)
+        notes.append(
+            f"ranks pack and unpack {packing.layout} data ({packed_by}); predictions add that, with "
+            f"{packing.cache} caches"
+        )
     oversubscribed = any(sample.oversubscribed for sample in samples)
     if oversubscribed:
         notes.append("more ranks than cores: waiting ranks yield, and the times include scheduling delays")
@@ -137,6 +168,9 @@ def compare_run(
         extra |= {
             name: prediction.extra[name] for name in ("share", "mixed", "combine") if name in prediction.extra
         }
+    if packing is not None:
+        # What packs the messages of the run may have no costs of its own: see REPLAY_PACKERS.
+        extra |= packing.to_json() | {"packing_by": packed_by, "predicted_packing_by": packing.by}
     compared = replace(compared, extra=extra)
     files.write_json(run.path / "comparison.json", compared.to_json(), follows_link=False)
     return compared
@@ -148,13 +182,14 @@ def _compared(
     profile: Profile,
     predictions: Mapping[str, Prediction],
     share: str = SHARES[0],
+    packing: Packing | None = None,
 ) -> Comparison:
     samples = run.samples()
     empty = None
     if without_data := exchange_samples(samples, empty=True):
         empty_s = measured_times(without_data)
         models = [model for model in predictions if MODELS[model].is_joint]
-        empty = empty_s, over_empty_exchange(predictor, profile, models, share, empty_s)
+        empty = empty_s, over_empty_exchange(predictor, profile, models, share, empty_s, packing)
     return compare_times(measured_times(exchange_samples(samples)), predictions, empty)
 
 
@@ -198,6 +233,19 @@ def save_exchange(messages: Pattern, layout: Layout, folder: Path) -> None:
     save_layout(layout, folder / _LAYOUT)
 
 
+def packing_of(settings: Mapping[str, Any]) -> Packing | None:
+    """Return how the messages of a replay with these settings are packed, as the prediction takes it; raise
+    InputError if that is unknown."""
+    if "packing" not in settings:
+        return None
+    by = str(settings.get("packing_by"))
+    packing = Packing(
+        str(settings["packing"]), str(settings.get("packing_cache")), REPLAY_PACKERS.get(by, by)
+    )
+    packing.check()
+    return packing
+
+
 def stored_profiles(run: Run) -> list[Path]:
     """Return the profiles with which `run` was started; raise InputError if one does not exist any more."""
     paths = [Path(path) for path in run.header["settings"].get("profile", ())]
@@ -223,7 +271,9 @@ def replay_of(run: Run, profile: Profile) -> Replay:
     mpi = exchange_samples(run.samples())[0].config["mpi"]
     for difference in _context_notes(mpi, run.launches()[-1], profile, set(predictor.levels)):
         raise InputError(f"{run.path}: {difference}; give replays of the profile's context only")
-    compared = _compared(run, predictor, alone, predict_stages(stages, layout, alone))
+    packing = packing_of(run.header.get("settings") or {})
+    predictions = predict_stages(stages, layout, alone, packing=packing)
+    compared = _compared(run, predictor, alone, predictions, packing=packing)
     return Replay(predictor.levels[-1], dict((compared.empty or compared).error), run.id)
 
 
@@ -235,6 +285,7 @@ def better_combination(
     share: str = SHARES[0],
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
+    packing: Packing | None = None,
 ) -> str:
     """Return a sentence that the models err much less with the other way to combine times inside and between
     nodes; "" if they do not."""
@@ -242,7 +293,10 @@ def better_combination(
     predictor = Predictor(pattern, layout, mixed=mixed, combine=other)
     if "inter_node" not in predictor.levels or len(predictor.levels) == 1 or compared.empty:
         return ""  # where ranks wait for cores, neither way describes their times
-    predictions = {model: predictor.predict(profile, model, share=share) for model in compared.predicted_s}
+    predictions = {
+        model: predictor.predict(profile, model, share=share, packing=packing)
+        for model in compared.predicted_s
+    }
     errors = compare_times(compared.measured_s, predictions).error
     model, best = (min(of_way, key=of_way.__getitem__) for of_way in (errors, compared.error))
     if errors[model] >= _MUCH_LESS * compared.error[best]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import WorkError, cause_of
+from earlybird.data.labels import counted
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.run_continuation import resume_command
 from earlybird.data.units import format_bytes
@@ -20,18 +21,26 @@ from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
 from earlybird.launch.several import launchers_in
 from earlybird.launch.variables import refuse_changed, refuse_conflicts, refuse_replaced
-from earlybird.measure.groups import Group
+from earlybird.measure.groups import Group, is_cold
 
 # Share of the budget for starting ranks and for filling and checking buffers; the rest is for timed
 # iterations.
 _OVERHEAD_SHARE = 0.4
 _MIN_POINT_BUDGET_S = 0.005
 _MAX_POINT_BUDGET_S = 2.0
+# Share of the stall limit after which a point ends with fewer iterations than the minimum, as where many
+# ranks share few cores: the rest is for what comes before, and for one more iteration.
+_MAX_POINT_SHARE = 1 / 3
+# About what it takes to start the ranks of a launch.
+_START_S = 1.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan of what to measure and with which effort: `launches` per point, `budget_s` in total."""
+    """A plan of what to measure and with which effort: `launches` per point, `budget_s` in total.
+
+    Up to `tolerated` groups may fail, of which nothing more is measured then, before the others end, too.
+    """
 
     groups: Sequence[Group]
     launches: int
@@ -40,10 +49,17 @@ class Plan:
     seed: int
     time_limit_s: float = 3600.0
     stall_limit_s: float = 60.0
+    tolerated: int = 0
 
     def num_samples(self) -> int:
         """Return the number of samples of a complete run: one for each point, method and launch."""
         return self.launches * sum(len(group.points) * group.num_methods for group in self.groups)
+
+    def least_s(self) -> float:
+        """Return about how long one launch of every point takes, which the budget does not shorten."""
+        return sum(
+            _START_S + sum(_least_s(self, group, point) for point in group.points) for group in self.groups
+        )
 
 
 class Progress(Protocol):
@@ -67,7 +83,7 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
 
     Launches are shuffled, and the points inside each, so that a drift of the machine affects all equally.
     Raises InputError when another process measures into `run`, or when variables of the user differ from
-    those of its launches; WorkError when a launch dies (its complete samples are kept); KeyboardInterrupt
+    those of its launches; WorkError when launches die (their complete samples are kept); KeyboardInterrupt
     after keeping the complete samples.
     """
     with run.exclusive():
@@ -115,26 +131,30 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
     samples, total = held.samples(plan), plan.num_samples()
     first = done
     expected_s = 0.0  # expected time of the points measured so far
+    failures: list[tuple[Group, str]] = []
+    going = plan  # with the groups that have not failed
 
     for index, group in _order_of_launches(plan, order):
+        if not any(group is other for other in going.groups):
+            continue
         points = [point for point in group.points if held.launches(group, point) <= index]
         order.shuffle(points)
         verifying = bool(points) and group.verifies and not held.has_verification(group, points[0])
         if verifying:  # with the smallest messages: large ones wait for their receivers
             points.insert(0, points.pop(_smallest(points)))
-        ahead = _Ahead.of(plan, held, group, points)
+        ahead = _Ahead.of(going, held, group, points)
         if verifying:  # no cost of points in general
             ahead.costs_s[0] += group.verification_s
         pace = _Pace(done - first, expected_s, time.monotonic() - begin_s)
         # The last launch is the one of which more than half fits.
         ends_s = pace.spent_s + pace.seconds(sum(ahead.costs_s), len(points)) / 2
-        spent = done > first and ends_s > plan.budget_s and held.every_point(plan)
+        spent = done > first and ends_s > plan.budget_s and held.every_point(going)
         if not points or spent:
             continue
         request = Request(
             _launch_id(run, group), group.kernel, points, group.layout,
-            _share_budget(plan, group), group.pattern, plan.time_limit_s,
-            _stall_limit_s(plan, group, points), group.methods,
+            _rules(plan, group, points), group.pattern, plan.time_limit_s,
+            plan.stall_limit_s + _computing_s(plan, group, points), group.methods,
             preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
             environment=group.environment, settings=group.settings, verifying=verifying,
             seed=order.randrange(1 << 31), mean_over_ranks=group.mean_over_ranks,
@@ -162,10 +182,15 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         if launched.interrupted:
             raise KeyboardInterrupt
         if launched.cause is not None:
-            raise WorkError(
-                f"{_describe(group)} on {group.points[0]['mpi']} failed: {launched.cause}; "
-                f"{samples} of {total} samples are kept in {run.path}, continue with `{resume_command(run)}`"
-            )
+            failures.append((group, launched.cause))
+            going = replace(going, groups=[other for other in going.groups if other is not group])
+            if len(failures) > plan.tolerated:
+                break
+    if failures:
+        raise WorkError(
+            f"{_describe_failures(failures)}; "
+            f"{samples} of {total} samples are kept in {run.path}, continue with `{resume_command(run)}`"
+        )
     written = run.samples()
     require_validated(written)
     return Result(written, total - samples, time.monotonic() - begin_s)
@@ -265,25 +290,39 @@ def _share_budget(plan: Plan, group: Group) -> Rules:
     return replace(plan.rules, budget_s=share_s * group.num_methods)
 
 
+def _rules(plan: Plan, group: Group, points: Sequence[Mapping[str, Any]]) -> Rules:
+    """Return the rules of a launch of `points`, each of which ends before the stall limit."""
+    most_s = _MAX_POINT_SHARE * plan.stall_limit_s + _computing_s(plan, group, points)
+    return replace(_share_budget(plan, group), most_s=most_s)
+
+
 def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
     """Return the expected time to measure `point` once: its share of the budget, or the time of links and
     computation for the minimum iterations."""
-    link_s = _min_iterations(plan) * group.link_s(point)
-    computing_s = _min_iterations(plan) * group.computing_s(point)
-    return group.settling_s(point) + max(_share_budget(plan, group).budget_s, link_s + computing_s)
+    return max(group.settling_s(point) + _share_budget(plan, group).budget_s, _least_s(plan, group, point))
 
 
-def _min_iterations(plan: Plan) -> int:
+def _least_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
+    """Return the minimum time to measure `point` once: links and computation of the minimum iterations, and
+    the emptying of caches."""
+    busy_s = group.link_s(point) + group.computing_s(point)
+    return group.settling_s(point) + _min_iterations(plan, point) * busy_s
+
+
+def _min_iterations(plan: Plan, point: Mapping[str, Any]) -> int:
     rules = plan.rules
-    return rules.paper_iterations if rules.mode == "paper" else rules.min_iterations
+    if rules.mode == "paper":
+        return rules.paper_iterations
+    return min(rules.min_iterations, rules.min_cold_iterations) if is_cold(point) else rules.min_iterations
 
 
-def _stall_limit_s(plan: Plan, group: Group, points: Sequence[Mapping[str, Any]]) -> float:
-    """Return how long a launch may complete no point: the limit of the plan, beyond what threads compute by
-    request. Half of the iterations may be warm-up."""
-    iterations = 2 * _min_iterations(plan)
-    computing_s = [group.settling_s(point) + iterations * group.computing_s(point) for point in points]
-    return plan.stall_limit_s + max(computing_s)
+def _computing_s(plan: Plan, group: Group, points: Sequence[Mapping[str, Any]]) -> float:
+    """Return how long threads compute by request at most in one of `points`, which is no stall. Half of the
+    iterations may be warm-up."""
+    return max(
+        group.settling_s(point) + 2 * _min_iterations(plan, point) * group.computing_s(point)
+        for point in points
+    )
 
 
 @dataclass(frozen=True)
@@ -367,6 +406,12 @@ def _describe(group: Group) -> str:
     if "threads" in group.points[0]:
         parts.append(f"T={group.points[0]['threads']}")
     return " ".join([*parts, group.layout.text])
+
+
+def _describe_failures(failures: Sequence[tuple[Group, str]]) -> str:
+    group, cause = failures[0]
+    more = f" (and {counted(len(failures) - 1, 'other launch', 'other launches')})" if failures[1:] else ""
+    return f"{_describe(group)} on {group.points[0]['mpi']} failed: {cause}{more}"
 
 
 def _describe_point(request: Request, index: int) -> str:

@@ -296,24 +296,34 @@ def read_options(takes: Sequence[SuiteOption], settings: Mapping[str, Any]) -> O
 
 
 def exchange_group(
-    pattern: Pattern, layout: Layout, mpi: str, link_bytes_per_s: float | None = None
+    pattern: Pattern,
+    layout: Layout,
+    mpi: str,
+    link_bytes_per_s: float | None = None,
+    packing: Mapping[str, str] | None = None,
 ) -> Group:
-    """Return the group of Algorithm 2 of Thune et al. 2023: all messages of a pattern at once."""
+    """Return the group of Algorithm 2 of Thune et al. 2023: all messages of a pattern at once; with the keys
+    `packing` and `packing_by` of `packing`, they are packed."""
     pattern.check_ranks(layout.num_ranks)
     refuse_large([int(pattern.bytes.max(initial=0))])
     point = {
         "mpi": mpi, "layout": layout.text.replace(" ", "_"), "pattern_sha256": pattern.sha256(),
         "ranks": layout.num_ranks, "messages": pattern.num_messages,
+        **{key: packing[key] for key in ("packing", "packing_by") if packing and key in packing},
     }  # fmt: skip
     return Group(kernels.EXCHANGE.name, layout, (point,), pattern, link_bytes_per_s=link_bytes_per_s)
 
 
 def staged_group(
-    stages: Sequence[Pattern], layout: Layout, mpi: str, link_bytes_per_s: float | None = None
+    stages: Sequence[Pattern],
+    layout: Layout,
+    mpi: str,
+    link_bytes_per_s: float | None = None,
+    packing: Mapping[str, str] | None = None,
 ) -> Group:
     """Return the group of several exchanges in one timed region: a rank begins an exchange when its messages
     of the previous one are complete."""
-    group = exchange_group(Pattern.joined(stages), layout, mpi, link_bytes_per_s)
+    group = exchange_group(Pattern.joined(stages), layout, mpi, link_bytes_per_s, packing)
     counts = "+".join(str(stage.num_messages) for stage in stages)
     return replace(group, points=tuple(dict(point) | {"stages": counts} for point in group.points))
 
@@ -323,12 +333,13 @@ def exchange_groups(
     layout: Layout,
     mpi: str,
     link_bytes_per_s: float | None = None,
+    packing: Mapping[str, str] | None = None,
     *,
     with_empty: bool = False,
 ) -> list[Group]:
     """Return `exchange_group` and, if `with_empty`, in separate launches the same messages without data,
     marked `empty=yes`."""
-    whole = exchange_group(pattern, layout, mpi, link_bytes_per_s)
+    whole = exchange_group(pattern, layout, mpi, link_bytes_per_s, packing)
     if not with_empty or not pattern.total_bytes:
         return [whole]
     empty = exchange_group(pattern.without_data(), layout, mpi, link_bytes_per_s)

@@ -73,14 +73,8 @@ class Sharing:
         num_classes: int,
         share: str = "message",
     ) -> None:
-        self._num_messages = len(size_bytes)
-        self._competing = np.flatnonzero(size_bytes > 0)
-        here = self._competing
         number = np.unique(group, return_inverse=True)[1].reshape(-1)
-        self._flows = Flows(
-            src[here], dst[here], size_bytes[here], message_class[here], num_classes, number,
-            share == "process",
-        )  # fmt: skip
+        self._flows = Flows(src, dst, size_bytes, message_class, num_classes, number, share == "process")
 
     @property
     def work(self) -> int:
@@ -89,7 +83,7 @@ class Sharing:
 
     @property
     def num_competing(self) -> int:
-        return len(self._competing)
+        return self._flows.num_competing
 
     def completion_times_s(
         self,
@@ -107,8 +101,6 @@ class Sharing:
         (`python -m bench predictor`).
         """
         sending = receiving_bytes_per_s if sending_bytes_per_s is None else sending_bytes_per_s
-        finished_s = np.zeros(self._num_messages)
-        finished_s[self._competing] = self._flows.complete(
+        return self._flows.complete(
             sending, receiving_bytes_per_s, max(batch_fraction, _ROUNDING), batch_fraction / 10
         )
-        return finished_s

@@ -36,7 +36,11 @@ class Queues:
         group: np.ndarray,
     ) -> None:
         self._num_messages = len(size_bytes)
-        self._here = here = np.flatnonzero(size_bytes > 0)
+        has_bytes = size_bytes > 0
+        self._num_competing = int(np.count_nonzero(has_bytes))
+        # Where all have bytes, nothing is copied.
+        is_all = self._num_competing == self._num_messages
+        self._here = here = slice(None) if is_all else np.flatnonzero(has_bytes)
         number = np.unique(group, return_inverse=True)[1].reshape(-1)
         self._connections = Connections(src[here], dst[here], size_bytes[here], message_class[here], number)
         self._total_bytes = int(size_bytes.sum())
@@ -46,7 +50,7 @@ class Queues:
     @property
     def num_chunks(self) -> int:
         """The approximate number of chunks, to which the cost of a prediction is proportional."""
-        return len(self._here) + self._total_bytes // self._chunk_bytes
+        return self._num_competing + self._total_bytes // self._chunk_bytes
 
     def completion_times_s(
         self, bandwidth_bytes_per_s: np.ndarray, buffered_bytes: np.ndarray
@@ -68,8 +72,11 @@ class Queues:
         bandwidth_bytes_per_s : (N, C), BW(n) of class c at [n-1, c], N at least the largest n.
         buffered_bytes : (C,), 0 for a class whose senders wait, infinity if they never do.
         """
-        received_s, sent_s = np.zeros(self._num_messages), np.zeros(self._num_messages)
-        received_s[self._here], sent_s[self._here] = self._connections.complete(
+        of_competing = self._connections.complete(
             bandwidth_bytes_per_s, buffered_bytes, self._window_bytes, self._chunk_bytes, SENDING_QUEUE_S,
         )  # fmt: skip
+        if self._num_competing == self._num_messages:
+            return of_competing
+        received_s, sent_s = np.zeros(self._num_messages), np.zeros(self._num_messages)
+        received_s[self._here], sent_s[self._here] = of_competing
         return received_s, sent_s

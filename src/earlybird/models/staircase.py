@@ -63,4 +63,6 @@ def completion_fractions(receiver: np.ndarray, size_bytes: np.ndarray) -> np.nda
     -------
     (M,) between 0 and 1; 0 for a message of 0 bytes.
     """
-    return compiled.completion_fractions(receiver, int(receiver.max(initial=-1)) + 1, size_bytes)
+    return compiled.completion_fractions(
+        receiver, int(receiver.max()) + 1 if len(receiver) else 0, size_bytes
+    )

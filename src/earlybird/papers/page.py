@@ -1,5 +1,6 @@
 """The common parts of the pages of all papers: the table of printed values, and the chapter of a report."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.profile import Profile
 from earlybird.papers.paper import Paper, Row
-from earlybird.present.core.parts import Chapter, Figure
+from earlybird.papers.verdicts import VERDICTS
+from earlybird.present.core.parts import Answer, Chapter, Figure
 from earlybird.present.core.table import Column, Table
 from earlybird.present.material import Material, MeasuredRun, labelled_profiles
 from earlybird.present.subjects.provenance.view import machine_text
@@ -20,6 +22,9 @@ COLUMNS = (
     Column("here", lambda row: row.here, default="-", folded=True),
     Column("note", lambda row: row.note, optional=True, left=True, folded=True),
 )
+
+# A part of a note that so many rows share stands once, below the table, if it is that long.
+_FOOTNOTE_ROWS, _FOOTNOTE_LENGTH = 3, 30
 
 
 def runs_of(material: Material, name: str) -> list[MeasuredRun]:
@@ -76,6 +81,23 @@ def rows_table(paper: Paper, rows: Iterable[Row], caption: str = "") -> Table:
     return Table(labels.capital(caption or f"{paper.citation} and here"), COLUMNS, list(rows), wide=True)
 
 
+def with_footnotes(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
+    """Return the rows with numbers for the parts that several notes share, and a line for each number."""
+    rows = list(rows)
+    parts = [row.note.split("; ") for row in rows]
+    counts = Counter(part for of_row in parts for part in dict.fromkeys(of_row) if part)
+    shared = [
+        part for part, count in counts.items() if count >= _FOOTNOTE_ROWS and len(part) > _FOOTNOTE_LENGTH
+    ]
+    numbers = {part: f"[{number}]" for number, part in enumerate(shared, 1)}
+    noted = []
+    for row, of_row in zip(rows, parts, strict=True):
+        own = "; ".join(part for part in of_row if part not in numbers)
+        cited = " ".join(numbers[part] for part in of_row if part in numbers)
+        noted.append(replace(row, note=" ".join(filter(None, (own, cited)))))
+    return noted, [f"{number} {part}" for part, number in numbers.items()]
+
+
 def printed_table(paper: Paper, rows: Iterable[Row]) -> Table:
     """Return the values of the paper alone."""
     table = rows_table(paper, rows, f"{paper.citation}: printed values")
@@ -92,12 +114,26 @@ def chapter_of(
     choices: Mapping[str, Sequence[str]] | None = None,
 ) -> Chapter:
     """Return the page of a paper: its values next to those here, and its figures drawn from this machine."""
-    table = rows_table(paper, rows)
+    noted, footnotes = with_footnotes(rows)
+    table = rows_table(paper, noted)
+    num_printed, num_here = _counts(rows)
+    answer = Answer(
+        f"The figures of {paper.citation}",
+        f"{num_here} of {num_printed}",
+        "",
+        f"Values that the paper printed and that were repeated here.{_verdicts(rows)}",
+    )
     return Chapter(
         f"paper-{paper.name}",
         f"What do the figures of {paper.citation} look like here?",
         summary(rows),
-        [f"{labels.capital(paper.authors)}: {paper.title}.", *lines, *filter(None, [paper.legend])],
+        [
+            f"{labels.capital(paper.authors)}: {paper.title}.",
+            *lines,
+            *filter(None, [paper.legend]),
+            *footnotes,
+        ],
+        answers=[answer],
         figures=figures,
         shown=[table],
         tables=tables,
@@ -107,7 +143,25 @@ def chapter_of(
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return how many of the printed values have one from here."""
+    """Return how many of the printed values have one from here, and how many of these agree."""
+    num_printed, num_here = _counts(rows)
+    return (
+        f"Of {labels.counted(num_printed, 'printed value')} of the paper, {num_here} were repeated here."
+        + _verdicts(rows)
+    )
+
+
+def _counts(rows: Sequence[Row]) -> tuple[int, int]:
+    """Return the number of printed values, and of those that have one from here."""
     printed = {(row.figure, row.quantity) for row in rows}
     here = {(row.figure, row.quantity) for row in rows if row.here}
-    return f"Of {labels.counted(len(printed), 'printed value')} of the paper, {len(here)} were repeated here."
+    return len(printed), len(here)
+
+
+def _verdicts(rows: Sequence[Row]) -> str:
+    """Return how many values agree, differ and are unclear; "" for a paper without verdicts."""
+    counts = Counter(part for row in rows for part in row.note.split("; ") if part in VERDICTS)
+    if not counts:
+        return ""
+    told = labels.listed([labels.counted(counts[one], *VERDICTS[one]) for one in VERDICTS if counts[one]])
+    return f" Of {labels.counted(counts.total(), 'comparison')}, {told}."

@@ -15,9 +15,6 @@ from earlybird.measure.launchers import Note, make_launcher
 from earlybird.measure.planned import check_groups, refuse_kernels
 from earlybird.papers.paper import Paper, Step
 
-# About what it takes to start the ranks of a launch.
-_START_S = 1.0
-
 
 @dataclass(frozen=True)
 class PlannedPaper:
@@ -41,20 +38,7 @@ class PlannedPaper:
         """Return about how long it takes: each step its budget, or one launch of every point if that takes
         longer."""
         of_steps = ((step, self.effort_of(step, effort)) for step in self.steps)
-        return sum(max(of_step.budget_s, _least_s(step, of_step)) for step, of_step in of_steps)
-
-
-def _least_s(step: Step, effort: Effort) -> float:
-    """Return about how long one launch of every point takes."""
-    return sum(
-        _START_S
-        + sum(
-            max(group.computing_s(point), group.link_s(point)) * effort.min_iterations
-            + group.settling_s(point)
-            for point in group.points
-        )
-        for group in step.groups
-    )
+        return sum(max(of_step.budget_s, of_step.plan(step.groups).least_s()) for step, of_step in of_steps)
 
 
 def plan_paper(

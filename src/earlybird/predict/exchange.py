@@ -22,8 +22,9 @@ from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile
+from earlybird.data.threads import begun
 from earlybird.data.units import MAX_BYTES
-from earlybird.models.compiled import ChangingExchange
+from earlybird.models.compiled import ChangingExchange, select_messages
 from earlybird.predict.changing import changing_exchange
 from earlybird.predict.default_model import ChosenModel, choose_model
 from earlybird.predict.packing import Packing, packing_times_s
@@ -39,6 +40,8 @@ _ENOUGH_REPLICATES = 40
 _CHANGED = ", changed"
 # The kinds of `update`'s arguments; isinstance is fast with the first one.
 _MAPPINGS = (dict, Mapping)
+# Messages of which the levels are looked up together.
+_AT_ONCE = 1 << 18
 # The number of ranks that a note lists.
 _MAX_NAMED = 8
 
@@ -91,7 +94,8 @@ def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str, *, besides:
     """Return the reason why the (P,) `time_s` of `model` is 0 for ranks that send; None if there are no such
     ranks.
     """
-    is_sender = np.bincount(pattern.src, minlength=len(time_s)) > 0
+    is_sender = np.zeros(len(time_s), bool)
+    is_sender[pattern.src] = True
     ranks = np.flatnonzero(is_sender & (time_s == 0))
     if not len(ranks):
         return None
@@ -110,7 +114,11 @@ def used_levels(pattern: Pattern, layouts: Iterable[Layout]) -> tuple[str, ...]:
     used: set[str] = set()
     for layout in layouts:
         pattern.check_ranks(layout.num_ranks)
-        used |= set(_names(layout.level(pattern.src, pattern.dst)))
+        for begin in range(0, pattern.num_messages, _AT_ONCE):
+            ends = (values[begin : begin + _AT_ONCE] for values in (pattern.src, pattern.dst))
+            used |= set(_names(layout.levels_of_messages(*ends)))
+            if len(used) == len(LEVELS):
+                break
     return tuple(name for name in LEVELS if name in used)
 
 
@@ -141,7 +149,7 @@ class Predictor:
 
     def _prepare(self, pattern: Pattern, layout: Layout) -> None:
         self._pattern, self._layout = pattern, layout
-        self._level = layout.level(pattern.src, pattern.dst)
+        self._level = layout.levels_of_messages(pattern.src, pattern.dst)
         self._parts: dict[tuple[str, ...], Part] = {}
         self._node_group = layout.node_group()
         self._socket_group = layout.socket_group()
@@ -298,6 +306,7 @@ class Predictor:
         """Predict the times of the exchange; see `predict_exchange`."""
         chosen = self.choose_model(profile, model)
         record, model = self._checked(profile, chosen.name, share), chosen.name
+        sha256 = begun(self._sha256)  # next to the computation, for many messages take as long
         found = self._times([profile], record, share)
         replicates = _replicates(profile, self._num_replicates(profile, record, share))
         interval_s = None
@@ -324,7 +333,7 @@ class Predictor:
             overlap_s=found.overlap_s[0] if self.combine == "overlap" else None,
             packing_s=packing_s,
             profile_id=profile.id,
-            pattern_sha256=self._sha256,
+            pattern_sha256=sha256(),
             layout=self._layout.text,
             time_interval_s=interval_s,
             extra=chosen.to_json()
@@ -374,7 +383,6 @@ class Predictor:
         work = work_of(part.classes((profile.level("inter_node"),)), share)
         return min(MAX_REPLICATES, max(_MIN_REPLICATES, _REPLICATES_WORK // max(work, 1)))
 
-    @property
     def _sha256(self) -> str:
         if self._digest is None:
             self._digest = self._pattern.sha256()
@@ -394,12 +402,10 @@ class Predictor:
     def _part(self, names: tuple[str, ...]) -> Part:
         if names not in self._parts:
             kinds = [LEVELS.index(name) for name in names]
-            here = np.logical_or.reduce([self._level == kind for kind in kinds])
             group = self._node_group if names == ("inter_node",) else self._socket_group
-            src, dst, size_bytes = (
-                values[here] for values in (self.pattern.src, self.pattern.dst, self.pattern.bytes)
+            src, dst, size_bytes, level = select_messages(
+                self._level, kinds, self._pattern.src, self._pattern.dst, self._pattern.bytes
             )
-            level = np.searchsorted(kinds, self._level[here])
             self._parts[names] = Part(names, src, dst, size_bytes, level, group, self.mixed)
         return self._parts[names]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Protocol
-from earlybird.models import staircase
+from earlybird.models import compiled, staircase
 
 # Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
 MAX_KEPT = 8
@@ -21,15 +21,16 @@ class Part:
     """The messages of one level, or of both levels inside a node, (M,) each, and the group of every rank,
     (P,).
 
-    `level` is the index of each message's level in `names`. A group is a socket, or for messages between
-    nodes a node. A class is a protocol of one of the levels; classes are numbered consecutively.
+    `level` is the index of each message's level in `names`, None if that is one level. A group is a socket,
+    or for messages between nodes a node. A class is a protocol of one of the levels; classes are numbered
+    consecutively.
     """
 
     names: tuple[str, ...]
     src: np.ndarray
     dst: np.ndarray
     bytes: np.ndarray
-    level: np.ndarray
+    level: np.ndarray | None
     group: np.ndarray
     mixed: str
     _classes: dict[tuple, "Classes"] = field(default_factory=dict)
@@ -37,14 +38,14 @@ class Part:
     @cached_property
     def fraction(self) -> np.ndarray:
         """The (M,) fractions c of equation (9)."""
-        if len(self.names) == 1 or self.mixed == "union":
+        if self.level is None or self.mixed == "union":
             return staircase.completion_fractions(self.dst, self.bytes)
         return staircase.completion_fractions(self.dst * len(self.names) + self.level, self.bytes)
 
     @cached_property
     def receivers(self) -> np.ndarray:
         """The ranks that receive at least one byte, by group; the other ranks do not compete."""
-        return self._by_group(self.dst)
+        return self._by_group(self._ends[1])
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -59,11 +60,13 @@ class Part:
 
     @cached_property
     def most_senders(self) -> int:
-        return int(np.bincount(self.group[self._by_group(self.src)]).max(initial=0))
+        return int(np.bincount(self.group[self._by_group(self._ends[0])]).max(initial=0))
 
-    def _by_group(self, end: np.ndarray) -> np.ndarray:
-        has_bytes = np.zeros(len(self.group), dtype=bool)
-        has_bytes[end[self.bytes > 0]] = True
+    @cached_property
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        return compiled.ends_of_messages(self.src, self.dst, self.bytes, len(self.group))
+
+    def _by_group(self, has_bytes: np.ndarray) -> np.ndarray:
         ranks = np.flatnonzero(has_bytes)
         return ranks[np.argsort(self.group[ranks], kind="stable")]
 
@@ -76,15 +79,6 @@ class Part:
             self._classes[key] = Classes.of(self, levels)
         return self._classes[key]
 
-    def last_of_ranks_s(self, received_s: np.ndarray, sent_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the last time of the messages that each rank receives, and of those that it sends, (P,)
-        each, from the times of the messages.
-        """
-        ends = np.zeros((2, len(self.group)))
-        np.maximum.at(ends[0], self.dst, received_s)
-        np.maximum.at(ends[1], self.src, sent_s)
-        return ends[0], ends[1]
-
 
 @dataclass(frozen=True, eq=False)
 class Classes:
@@ -94,7 +88,7 @@ class Classes:
     ----------
     num_received, volume_bytes : (P, C) messages and bytes that each rank receives.
     is_used : (C,), whether a message with bytes is of the class.
-    waits : places of the messages for which their senders wait.
+    waits : (C,), whether senders wait for messages of the class.
     """
 
     part: Part
@@ -107,47 +101,37 @@ class Classes:
 
     @classmethod
     def of(cls, part: Part, levels: Sequence[Level]) -> "Classes":
-        protocols = [item for level in levels for item in level.protocols]
-        num_classes = len(protocols)
-        message_class = np.empty(len(part.bytes), dtype=np.int64)
-        first = 0
-        for k, level in enumerate(levels):
-            here = slice(None) if len(levels) == 1 else part.level == k
-            message_class[here] = first + level.protocol_index(part.bytes[here])
-            first += len(level.protocols)
-        shape = len(part.group), num_classes
-        place = part.dst * num_classes + message_class
-        volume_bytes = np.zeros(shape[0] * shape[1], dtype=np.int64)
-        np.add.at(volume_bytes, place, part.bytes)  # exact, unlike bincount with weights
-        num_received = np.bincount(place, minlength=len(volume_bytes))
-        waits = np.flatnonzero(np.array([item.sender_waits for item in protocols], bool)[message_class])
-        volume_bytes = volume_bytes.reshape(shape)
-        return cls(
-            part, message_class, num_received.reshape(shape), volume_bytes, volume_bytes.any(axis=0), waits
+        waits = np.array([item.sender_waits for level in levels for item in level.protocols], bool)
+        min_bytes = [[item.min_bytes for item in level.protocols] for level in levels]
+        message_class, num_received, volume_bytes = compiled.classify_messages(
+            part.level, part.dst, part.bytes, min_bytes, len(part.group)
         )
-
-    @cached_property
-    def _waited_for(self) -> tuple[np.ndarray, ...]:
-        """The waiting senders, the position at which each begins in the arrays that follow, and the receiver
-        of each of its messages and the fraction of (9).
-        """
-        src = self.part.src[self.waits]
-        order = np.argsort(src, kind="stable")
-        src, messages = src[order], self.waits[order]
-        first = np.flatnonzero(np.diff(src, prepend=-1))
-        return src[first], first, self.part.dst[messages], self.part.fraction[messages]
+        return cls(part, message_class, num_received, volume_bytes, volume_bytes.any(axis=0), waits)
 
     def send_s(self, receive_s: np.ndarray) -> np.ndarray:
         """Return (R, P) the time at which the last waited-for send of each rank is delivered, (8) of Thune et
         al. 2023, without the latency of its receiver; 0 for a rank without such sends. `receive_s` has the
         shape (R, P).
         """
-        senders, first, dst, fraction = self._waited_for
-        waits_s = np.zeros(receive_s.shape)
-        if len(senders):
-            for row, times_s in zip(waits_s, receive_s, strict=True):
-                row[senders] = np.maximum.reduceat(fraction * times_s[dst], first)
-        return waits_s
+        if not self.waits.any():
+            return np.zeros(receive_s.shape)
+        of, part = self.message_class, self.part
+        return np.array(
+            [
+                compiled.delivered_s(part.src, part.dst, of, self.waits, part.fraction, row)
+                for row in receive_s
+            ]
+        )
+
+    def last_received_s(self, time_s: np.ndarray) -> np.ndarray:
+        """Return (P,) the last (M,) `time_s` of the messages that each rank receives."""
+        return compiled.last_of_ranks_s(self.part.dst, time_s, len(self.part.group))
+
+    def last_sent_s(self, time_s: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
+        """Return (P,) the last (M,) `time_s` of the messages that each rank sends, of those of a class with
+        `counts`, (C,)."""
+        of = self.message_class
+        return compiled.last_of_ranks_s(self.part.src, time_s, len(self.part.group), of, counts)
 
     def keep(self, kind: Callable[..., Kept], *arguments: Any) -> Kept:
         """Return `kind` of these messages and the arguments, such as the data that a model prepares; it is

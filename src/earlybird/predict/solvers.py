@@ -7,10 +7,10 @@ import numpy as np
 
 from earlybird.data.exchange_models import MODELS
 from earlybird.data.profile import Level
+from earlybird.data.threads import in_threads
 from earlybird.models import fair, maxrate, postal, staircase
 from earlybird.models.queue import Queues
 from earlybird.predict.parts import Classes, Part, bandwidth_tables, bandwidth_up_to
-from earlybird.predict.threads import in_threads
 
 # Parameter sets, a tuple of levels each, that differ only in latencies and bandwidths.
 ParameterSets = Sequence[tuple[Level, ...]]
@@ -94,9 +94,7 @@ def _fair_s(classes: Classes, levels: ParameterSets, share: str) -> Ends:
 
     def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         completed_s = sharing.completion_times_s(capacity, batch_fraction=step)
-        waited_s = np.zeros_like(completed_s)
-        waited_s[classes.waits] = completed_s[classes.waits]
-        return classes.part.last_of_ranks_s(completed_s, waited_s)
+        return classes.last_received_s(completed_s), classes.last_sent_s(completed_s, classes.waits)
 
     return _of_each_capacity(last_s, _bandwidth_of_both_ends(classes.part, levels))
 
@@ -110,7 +108,8 @@ def _queue_s(classes: Classes, levels: ParameterSets, share: str) -> Ends:
     buffered = np.array([item.buffered for level in levels[0] for item in level.protocols])
 
     def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return classes.part.last_of_ranks_s(*queues.completion_times_s(capacity, buffered))
+        received_s, sent_s = queues.completion_times_s(capacity, buffered)
+        return classes.last_received_s(received_s), classes.last_sent_s(sent_s)
 
     return _of_each_capacity(last_s, capacities)
 

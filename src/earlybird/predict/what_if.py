@@ -48,7 +48,7 @@ def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:
             for item in profile.levels[level].protocols
             if protocol in ("", item.name)
         }
-        profile = _scaled(profile, level, parameter, factors)
+        profile = scaled_profile(profile, level, parameter, factors)
         _check_values(profile, level, parameter, text)
     return profile
 
@@ -75,7 +75,7 @@ def sensitivities(predictor: Predictor, profile: Profile, model: str, share: str
     for level in predictor.levels:
         for name in dict.fromkeys(item.name for item in profile.level(level).protocols):
             for parameter, factor in ((LATENCY, 1 + _STEP), (BANDWIDTH, 1 / (1 + _STEP))):
-                slower = _scaled(alone, level, parameter, {name: factor})
+                slower = scaled_profile(alone, level, parameter, {name: factor})
                 then_s = predictor.slowest_s(slower, model, share=share)[0]
                 growth = (then_s / now_s - 1) / _STEP if now_s else 0.0
                 yield Sensitivity(level, name, parameter, growth)
@@ -95,11 +95,11 @@ def tolerance(predictor: Predictor, profile: Profile, model: str, share: str = S
 
     def time_s(level: str, parameter: str, factor: float) -> float:
         factors = {item.name: factor for item in alone.level(level).protocols}
-        changed = _scaled(alone, level, parameter, factors)
+        changed = scaled_profile(alone, level, parameter, factors)
         return predictor.slowest_s(changed, model, share=share)[0]
 
     curves = tuple(
-        _curve(level, parameter, value, partial(time_s, level, parameter), now_s)
+        tolerance_curve(level, parameter, value, partial(time_s, level, parameter), now_s)
         for level, parameter, value in _parameters(predictor, alone)
     )
     return Tolerance(
@@ -124,18 +124,30 @@ def _parameters(predictor: Predictor, profile: Profile) -> Iterator[tuple[str, s
         yield level, BANDWIDTH, protocols[np.bincount(index, size_bytes).argmax()].bandwidth_table()[1][0]
 
 
-def _curve(
-    level: str, parameter: str, value: float, time_s: Callable[[float], float], now_s: float
+def tolerance_curve(
+    level: str,
+    parameter: str,
+    value: float,
+    time_s: Callable[[float], float],
+    now_s: float,
+    growths: Sequence[float] = GROWTHS,
+    precision: float = 1e-5,
 ) -> ToleranceCurve:
+    """Return the times with a parameter multiplied by FACTORS, and the factors, with this relative precision,
+    at which the time is longer by `growths`; `time_s` computes the time with a factor."""
     time_s = cache(time_s)
     worse = [factor for factor in FACTORS if factor >= 1] + [_MAX_SLOWER]
     if parameter == BANDWIDTH:
         worse = [factor for factor in reversed(FACTORS) if factor <= 1] + [1 / _MAX_SLOWER]
-    tolerated = [Tolerated(growth, _factor_at(time_s, worse, (1 + growth) * now_s)) for growth in GROWTHS]
+    tolerated = [
+        Tolerated(growth, _factor_at(time_s, worse, (1 + growth) * now_s, precision)) for growth in growths
+    ]
     return ToleranceCurve(level, parameter, value, FACTORS, tuple(map(time_s, FACTORS)), tuple(tolerated))
 
 
-def _factor_at(time_s: Callable[[float], float], worse: Sequence[float], goal_s: float) -> float | None:
+def _factor_at(
+    time_s: Callable[[float], float], worse: Sequence[float], goal_s: float, precision: float
+) -> float | None:
     """Return the factor at which the time reaches `goal_s`, between two of the factors from 1 to the worst;
     None if there is none.
     """
@@ -143,7 +155,7 @@ def _factor_at(time_s: Callable[[float], float], worse: Sequence[float], goal_s:
 
     for near, far in pairwise(worse):
         if time_s(far) >= goal_s:
-            return float(brentq(lambda factor: time_s(factor) - goal_s, *sorted((near, far)), rtol=1e-5))
+            return float(brentq(lambda factor: time_s(factor) - goal_s, *sorted((near, far)), rtol=precision))
     return None
 
 
@@ -201,7 +213,9 @@ def _check_values(profile: Profile, level: str, parameter: str, text: str) -> No
                 )
 
 
-def _scaled(profile: Profile, level: str, parameter: str, factors: dict[str, float]) -> Profile:
+def scaled_profile(profile: Profile, level: str, parameter: str, factors: dict[str, float]) -> Profile:
+    """Return the profile with LATENCY or BANDWIDTH of the protocols of a level multiplied by factors."""
+
     def of(levels: dict[str, Level]) -> dict[str, Level]:
         if level not in levels:
             return levels

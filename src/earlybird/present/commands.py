@@ -140,9 +140,11 @@ def placed(layout: str, num_ranks: int, map_by: str = "") -> str:
     return f"--layout {slots[1]}" + (f" --map-by {quoted(map_by)}" if map_by and map_by != "core" else "")
 
 
-def project(material: Material) -> str:
-    """Return the command that projects the first recording."""
-    return f"{_profile_first(material)}earlybird project {_recorded(material)} --json > projection.json"
+def predict_program(material: Material) -> str:
+    """Return the command that simulates the program of the first recording."""
+    return (
+        f"{_profile_first(material)}earlybird predict program {_recorded(material)} --json > simulated.json"
+    )
 
 
 def advise_program(material: Material) -> str:

@@ -33,7 +33,7 @@ from earlybird.present.subjects.messages.chapter import machine_chapter
 from earlybird.present.subjects.motifs.chapter import motif_chapter
 from earlybird.present.subjects.partitioned.chapter import partitioned_chapter
 from earlybird.present.subjects.pipelines.chapter import pipeline_chapter
-from earlybird.present.subjects.program.chapter import projection_chapter
+from earlybird.present.subjects.program.chapter import simulation_chapter
 from earlybird.present.subjects.provenance.chapter import measured_chapter, trust
 from earlybird.present.subjects.recording.chapter import recording_chapter
 
@@ -44,7 +44,7 @@ _FIRST = (
     "check",
     "changes",
     "guidelines",
-    "projection",
+    "simulation",
     "recording",
     "exchange",
     "pipelines",
@@ -101,14 +101,17 @@ def no_chapters(material: Material) -> Sequence[Chapter]:
 
 
 def contents(material: Material, more: MoreChapters = no_chapters) -> Contents:
-    """Return the report on a material, with the chapters that `more` makes of it."""
+    """Return the report on a material. The chapters that `more` makes of it are first: they are of runs that
+    were made for them."""
     all_exchanges = exchanges(material)
+    added = more(material)
     chapters = [
+        *added,
         advice_chapter(material),
         check_chapter(material),
         changes_chapter(material),
         guidelines_chapter(material),
-        projection_chapter(material),
+        simulation_chapter(material),
         recording_chapter(material),
         exchange_chapter(all_exchanges, material),
         machine_chapter(material),
@@ -117,13 +120,13 @@ def contents(material: Material, more: MoreChapters = no_chapters) -> Contents:
         motif_chapter(material),
         collective_chapter(material),
         results_chapter(material, _has_chapter),
-        *more(material),
         accuracy_chapter(all_exchanges, material),
         measured_chapter(material),
     ]
     shown = {chapter.id: chapter for chapter in chapters if chapter.sentence}
+    first = [*(chapter.id for chapter in added), *_FIRST]
     return Contents(
-        [answer for id in _FIRST if id in shown for answer in _first_answers(shown[id])],
+        [answer for id in first if id in shown for answer in _first_answers(shown[id])],
         trust(material),
         list(dict.fromkeys(warning for chapter in shown.values() for warning in chapter.warnings)),
         shown,

@@ -19,11 +19,11 @@ from earlybird.data.node_counts import NodeCounts
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile
-from earlybird.data.projection import Projection
 from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample, as_completion
 from earlybird.data.run_comparison import RunComparison
 from earlybird.data.shell_commands import path_argument
+from earlybird.data.simulated_program import SimulatedProgram
 from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.data.tolerance import Tolerance
 from earlybird.data.units import number_or_none as number_or_none
@@ -108,7 +108,7 @@ class Material:
     comparisons: tuple[Comparison, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     advice: tuple[Advice, ...] = ()
-    projections: tuple[Projection, ...] = ()
+    simulations: tuple[SimulatedProgram, ...] = ()
     recordings: tuple[Recording, ...] = ()
     run_comparisons: tuple[RunComparison, ...] = ()
     histories: tuple[History, ...] = ()
@@ -158,7 +158,7 @@ def collect(
     of file.
     """
     kinds = ("runs", "profiles", "predictions", "tolerances", "node_counts", "comparisons", "patterns",
-             "advice", "projections", "recordings", "run_comparisons", "histories", "guidelines",
+             "advice", "simulations", "recordings", "run_comparisons", "histories", "guidelines",
              "checks")  # fmt: skip
     items_of: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]

@@ -103,7 +103,13 @@ _KINDS = {
         "advice",
     ),
     "projection": FileKind(
-        "projection", "projection:projection_from_json", "program.terminal:print_projection", "projections"
+        "projection", "projection:projection_from_json", "program.projected:print_projection"
+    ),
+    "simulated-program": FileKind(
+        "simulation",
+        "simulated_program:simulated_program_from_json",
+        "program.simulated:print_simulated_program",
+        "simulations",
     ),
 }
 KINDS: Mapping[str, FileKind] = {f"earlybird.{name}/1": kind for name, kind in _KINDS.items()}

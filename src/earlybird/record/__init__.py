@@ -1,1 +1,1 @@
-"""Computes what a recorded program would gain from changes: projection and advice."""
+"""Simulates recorded programs, as they were and with changes, and advises on them."""

@@ -19,15 +19,12 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.collective import machine_shape, measured_placement
 from earlybird.predict.outlook import ratio_of
 from earlybird.predict.profiles import measured_results
-from earlybird.record.costs import (
-    MOVED_ERROR,
-    Placement,
-    recorded_collective_s,
-    sped_up_collective_s,
-)
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.measured_phase import RecordedCollective
+from earlybird.record.placement import Placement
 
 _RECORDED = "as recorded"
+# A call that takes this part longer than another algorithm was hardly made by that.
+_CLEARLY_LONGER = 0.35
 # Times of the default: no algorithm takes longer, so ranks waited.
 _MAX_BY_ALGORITHM = 8.0
 
@@ -56,12 +53,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class ChangedAlgorithm:
-    """A change to another algorithm, with the time of the phase after it."""
+    """A change to another algorithm, and the speed-up of each call."""
 
     name: str
     action: str
     basis: str
-    time_s: Estimate
+    speed_up: Estimate
 
 
 @dataclass
@@ -131,7 +128,6 @@ def _is_of_collective(form: Any) -> bool:
 
 
 def algorithm_changes(
-    phase: MeasuredPhase,
     recorded: RecordedCollective,
     advice: Advice,
     selection: Selection,
@@ -150,21 +146,21 @@ def algorithm_changes(
     default = next((one for one in advice.ranked if one.method == DEFAULT), None)
     result = AlgorithmChanges()
     if selection.is_forced:
-        _compare_with_forced(result, phase, recorded, advice.ranked, selection, what, is_reliable)
+        _compare_with_forced(result, recorded, advice.ranked, selection, what, is_reliable)
         return result
     if default is None:
         result.notes.append(f"{what}: the profile has no measured default of the MPI to compare with")
         return result
     best = advice.ranked[0]
     if best is not default and best.speed_up is not None:
-        time_s = sped_up_collective_s(phase, recorded, default.time_s.value, best.speed_up)
-        result.changes.append(ChangedAlgorithm(f"{what} by {best.method}", best.action, best.basis, time_s))
+        name = f"{what} by {best.method}"
+        result.changes.append(ChangedAlgorithm(name, best.action, best.basis, best.speed_up))
     if _is_slower_than(recorded, default):
         is_suspect = _explain_excess(result, recorded, advice.ranked, default, selection, what, family)
         if is_suspect and best is default:
-            time_s = recorded_collective_s(phase, recorded, default.time_s)
             name, action = f"{what} by the MPI's default", _without_settings(family, recorded.operation)
-            result.changes.append(ChangedAlgorithm(name, action, default.basis, time_s))
+            speed_up = _over_recorded(recorded, default.time_s)
+            result.changes.append(ChangedAlgorithm(name, action, default.basis, speed_up))
     elif best is default and len(advice.ranked) > 1:
         result.notes.append(f"{what}: the default of the MPI stays, as no other algorithm is clearly faster")
     elif best is default:
@@ -174,7 +170,6 @@ def algorithm_changes(
 
 def _compare_with_forced(
     result: AlgorithmChanges,
-    phase: MeasuredPhase,
     recorded: RecordedCollective,
     ranked: Sequence[Alternative],
     selection: Selection,
@@ -207,25 +202,29 @@ def _compare_with_forced(
     if not now and not _may_be_the_algorithm(recorded, best):
         result.notes.append(f"{numbers}, as ranks wait for each other or for cores, too")
         return
-    time_s = (
-        sped_up_collective_s(phase, recorded, each_s.value, ratio_of(each_s, best.time_s))
-        if now
-        else recorded_collective_s(phase, recorded, best.time_s)
-    )
+    speed_up = ratio_of(each_s, best.time_s) if now else _over_recorded(recorded, best.time_s)
     action = (
         f"start the program without {' and '.join(selection.settings or {})}"
         if best.method == DEFAULT
         else f"start the program with {best.action} instead of {selection.text}"
     )
-    result.changes.append(ChangedAlgorithm(f"{what} by {by}", action, best.basis, time_s))
+    result.changes.append(ChangedAlgorithm(f"{what} by {by}", action, best.basis, speed_up))
     result.notes.append(numbers)
     if not now:
         result.causes.append(f"{action}, and compare: a part of the time of {what} may be waiting")
 
 
+def _over_recorded(recorded: RecordedCollective, each_s: Estimate) -> Estimate:
+    """Return the speed-up of calls of `each_s` over the recorded time of the rank that waits least, any part
+    of which may be waiting that remains."""
+    now_s = recorded.least_s / max(recorded.calls, 1)
+    value, _, most = (now_s / time_s for time_s in (each_s.value, each_s.high, each_s.low))
+    return Estimate(value, min(1.0, value), max(most, value))
+
+
 def _is_slower_than(recorded: RecordedCollective, alternative: Alternative) -> bool:
     """Return whether even the rank that waits least spent clearly more than `alternative` costs."""
-    return recorded.least_s > (1 + MOVED_ERROR) * recorded.calls * alternative.time_s.high
+    return recorded.least_s > (1 + _CLEARLY_LONGER) * recorded.calls * alternative.time_s.high
 
 
 def _may_be_the_algorithm(recorded: RecordedCollective, alternative: Alternative) -> bool:
@@ -277,7 +276,7 @@ def _explain_excess(
 def _takes_as_long(recorded: RecordedCollective, alternative: Alternative) -> bool:
     each_s = recorded.least_s / max(recorded.calls, 1)
     low_s, high_s = alternative.time_s.low, alternative.time_s.high
-    return low_s / (1 + MOVED_ERROR) <= each_s <= high_s * (1 + MOVED_ERROR)
+    return low_s / (1 + _CLEARLY_LONGER) <= each_s <= high_s * (1 + _CLEARLY_LONGER)
 
 
 def _without_settings(family: str | None, operation: str) -> str:

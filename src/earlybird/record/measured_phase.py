@@ -1,4 +1,4 @@
-"""Derives the times, the exchange and the collectives of a phase from a recording."""
+"""Derives the collectives of a phase, and the communicators that its threads share, from a recording."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,22 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from earlybird.analysis.polling import busiest_thread, polls
-from earlybird.data.errors import InputError
-from earlybird.data.mpi_calls import BLOCKING_RECEIVES, OPERATIONS, SENDS, STARTS, base_name
-from earlybird.data.pattern import Pattern
+from earlybird.analysis.polling import busiest_thread
+from earlybird.data.mpi_calls import OPERATIONS, base_name
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import CALL, CONCURRENT, RECEIVED, SENT, RankRecording
 from earlybird.data.recording import Recording
-from earlybird.patterns.recorded_epochs import exchanges_of_phase
-
-# Of more different exchanges of a phase, as many are drawn: each is predicted for itself.
-_MAX_EXCHANGES = 16
-
-# Numbers of epochs that differ by less make an error of the same size, far below those of the models.
-_MAX_UNEQUAL = 0.02
-
-_ROOTED = ("bcast", "reduce", "gather", "scatter")
 
 
 @dataclass(frozen=True)
@@ -42,48 +31,6 @@ class RecordedCollective:
     size_bytes: int
     least_s: float
     mean_s: float
-
-    @property
-    def limits_s(self) -> tuple[float, ...]:
-        """The possible times of its communication, the most likely limit first.
-
-        A rank can leave a collective with a root long before it is complete, so there the rank that spends
-        the least does not show how long the others waited.
-        """
-        return (self.mean_s, self.least_s) if self.operation in _ROOTED else (self.least_s,)
-
-
-@dataclass(frozen=True, eq=False)
-class PhaseExchange:
-    """The exchanges in the epochs of a phase: distinct exchanges, and their shares of the epochs."""
-
-    patterns: tuple[Pattern, ...]
-    shares: tuple[float, ...]
-
-    @property
-    def num_messages(self) -> float:
-        """The mean number of messages over epochs."""
-        return sum(
-            share * len(pattern.bytes) for pattern, share in zip(self.patterns, self.shares, strict=True)
-        )
-
-    @property
-    def mean_bytes(self) -> float:
-        """The mean size over all messages."""
-        totals = [float(pattern.bytes.sum()) for pattern in self.patterns]
-        total = sum(share * size for size, share in zip(totals, self.shares, strict=True))
-        return total / max(self.num_messages, 1e-300)
-
-    def combined(self) -> "PhaseExchange":
-        """Return the exchanges with one message for each pair."""
-        return PhaseExchange(tuple(map(_combined, self.patterns)), self.shares)
-
-
-def _combined(pattern: Pattern) -> Pattern:
-    pairs, place = np.unique(np.column_stack([pattern.src, pattern.dst]), axis=0, return_inverse=True)
-    sums = np.zeros(len(pairs), np.int64)
-    np.add.at(sums, place.reshape(-1), pattern.bytes)
-    return Pattern(pairs[:, 0], pairs[:, 1], sums)
 
 
 @dataclass(frozen=True)
@@ -107,15 +54,11 @@ class SharedCommunicator:
 
 
 class MeasuredPhase:
-    """A phase of a recording, with times that are means over the ranks that take part in it.
-
-    Times of threads that may be in the MPI at once are those of the thread with the longest time.
-    """
+    """A phase of a recording. Times of threads that may be in the MPI at once are those of the thread with
+    the longest time."""
 
     def __init__(self, recording: Recording, phase: Phase):
         self.recording, self.phase = recording, phase
-        self.epochs = phase.epochs
-        self.time_s = phase.time_s / len(phase.of_ranks)
 
     @cached_property
     def _entries(self) -> Mapping[int, np.ndarray]:
@@ -124,92 +67,6 @@ class MeasuredPhase:
             for rank, one in self.recording.ranks.items()
             if rank in self.phase.of_ranks
         }
-
-    @cached_property
-    def _mpi_s(self) -> np.ndarray:
-        """The seconds inside MPI calls by rank."""
-        return np.array([
-            1e-9 * float(busiest_thread(self.recording.ranks[rank], rows)["time_ns"].sum())
-            for rank, rows in self._entries.items()
-        ])  # fmt: skip
-
-    @property
-    def mpi_s(self) -> float:
-        return float(self._mpi_s.mean())
-
-    @cached_property
-    def polls(self) -> bool:
-        """True if a rank waits by calling MPI_Test and similar functions repeatedly: it also waits between
-        the calls."""
-        return polls(self.recording, self.phase)
-
-    @property
-    def most_communication_s(self) -> float:
-        """The maximum of `time_s` that communication can have taken."""
-        return self.time_s - self.least_s
-
-    @property
-    def least_s(self) -> float:
-        """The time that remains without communication: that outside MPI calls; 0 if ranks poll."""
-        return 0.0 if self.polls else max(self.time_s - self.mpi_s, 0.0)
-
-    @cached_property
-    def has_messages(self) -> bool:
-        """True if a rank sends to another rank."""
-        sent = self.phase.sent(self.recording)
-        return bool((sent.src != sent.dst).any())
-
-    @cached_property
-    def exchange(self) -> PhaseExchange | None:
-        """The messages of the epochs; None without messages between ranks. Raises InputError if they are not
-        known."""
-        try:
-            exchange = self._exchange(combined=False)
-        except InputError:  # too many messages
-            exchange = self._exchange(combined=True)
-        return exchange if exchange.num_messages else None
-
-    def _exchange(self, *, combined: bool) -> PhaseExchange:
-        made = exchanges_of_phase(self.recording, self.phase, combined=combined)
-        if made.most_epochs - made.least_epochs > _MAX_UNEQUAL * made.most_epochs:
-            # A rank sends its part as often as it goes through the phase: that is no number of exchanges.
-            epochs = self.phase.epochs_of.values()
-            raise InputError(f"ranks go through it {min(epochs)} to {max(epochs)} times")
-        drawn = made.drawn(_MAX_EXCHANGES)
-        patterns = tuple(made.exchange(number).pattern for number, _ in drawn)
-        return PhaseExchange(patterns, tuple(share for _, share in drawn))
-
-    @cached_property
-    def combined_exchange(self) -> PhaseExchange | None:
-        """The exchange with one message for each pair; None if it is the same exchange, or if the program may
-        not know a message before it has received another one."""
-        if self.exchange is None or not self._sends_are_independent:
-            return None
-        combined = self.exchange.combined()
-        return combined if combined.num_messages < self.exchange.num_messages else None
-
-    @cached_property
-    def _sends_are_independent(self) -> bool:
-        """True if all messages of an epoch are started and then completed, without a receive that returns
-        between two sends; false for a cut of blocking calls without end."""
-        calls = set(map(base_name, self.phase.calls))
-        received_by = {
-            base_name(self.recording.ranks[rank].calls[call])
-            for rank, rows in self._entries.items()
-            for call in np.unique(rows["call"][(rows["role"] == RECEIVED)]).tolist()
-        }
-        return bool(calls & STARTS) and not received_by & BLOCKING_RECEIVES
-
-    @cached_property
-    def mean_sent_bytes(self) -> float:
-        """The mean size of messages to single ranks, outside collectives; 0 without messages."""
-        messages, size_bytes = 0, 0
-        for rank, rows in self._entries.items():
-            sends = [k for k, name in enumerate(self.recording.ranks[rank].calls) if base_name(name) in SENDS]
-            part = rows[(rows["role"] == SENT) & np.isin(rows["call"], sends)]
-            messages += int(part["messages"].sum())
-            size_bytes += int(part["bytes"].sum())
-        return size_bytes / messages if messages else 0.0
 
     def shared_communicator(self) -> SharedCommunicator | None:
         """Return the communicator with most messages that threads share; None if no two threads share one."""
@@ -220,16 +77,6 @@ class MeasuredPhase:
             for one in _shared(rank, rows[np.isin(rows["role"], (SENT, RECEIVED)) & (rows["peer"] >= 0)])
         ]
         return max(found, key=lambda one: one.messages, default=None)
-
-    @property
-    def exchange_limits_s(self) -> tuple[float, ...]:
-        """The possible values of the exchange's part of `time_s`, the most likely limit first.
-
-        Ranks that poll may wait between the calls too, or compute. The time of collectives is excluded.
-        """
-        collective_s = sum(one.mean_s for one in self.collectives)
-        limits_s = dict.fromkeys((self.most_communication_s, self.mpi_s))
-        return tuple(max(limit_s - collective_s, 0.0) for limit_s in limits_s)
 
     @cached_property
     def collectives(self) -> list[RecordedCollective]:

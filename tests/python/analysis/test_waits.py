@@ -537,6 +537,29 @@ def test_clocks_of_nodes_are_compared_by_their_messages(tmp_path):
     assert found.late_sender_s == pytest.approx([0.4 - latency + 0.2, 0, 0], abs=1e-6)
 
 
+def test_clocks_that_drift_are_compared_over_the_run(tmp_path):
+    """The clock of rank 1 gains 50 us per second, for 100 s, and as much is lost from there on."""
+    latency_s, steps = 2e-5, range(400)
+
+    def by_1(time_s):
+        return time_s + 5e-5 * min(time_s, 200 - time_s)
+
+    records = {0: [], 1: []}
+    for k in steps:
+        begin_s = 0.5 * k
+        there_s, back_s = begin_s + latency_s, begin_s + 0.1
+        records[0] += [sent(begin_s, 1), received(back_s, back_s + latency_s, 1)]
+        records[1] += [received(by_1(begin_s), by_1(there_s), 0), sent(by_1(back_s), 0)]
+    recording = recording_of(2, ["a", "b"])
+    joined = join_traces(recording, traces_of(tmp_path, records, ahead_s={0: 0.0, 1: 5000.0}))
+    assert joined.clocks.ahead_s[1] == pytest.approx(5000, abs=0.02)
+    events, matches = joined.events, joined.matches
+    took_s = events.end_s[matches.received] - events.begin_s[matches.sent]
+    assert len(took_s) == 2 * len(steps)
+    assert took_s == pytest.approx(latency_s, abs=4 * latency_s)
+    assert np.median(np.abs(took_s - latency_s)) < 5e-6
+
+
 def test_without_messages_between_nodes_nothing_is_said_about_them(tmp_path):
     """And the ranks are named."""
     records = {0: [collective(BCAST, 1.0, 2.0, 1)], 1: [collective(BCAST, 1.5, 2.0, 1)]}

@@ -4,54 +4,37 @@ import pytest
 
 from bench.__main__ import run
 from bench.program_advice import Program, changes_of, contradiction, read_programs
-from bench.projected_changes import Check
+from bench.program_checks import Check
+from earlybird.data.advice import Advice, Alternative
 from earlybird.data.errors import InputError
-from earlybird.data.projection import (
-    AGGREGATION,
-    COLLECTIVE,
-    LAYOUT,
-    OTHER_MPI,
-    ProjectedChange,
-    ProjectedPhase,
-    Projection,
-)
 from earlybird.data.schema import Estimate
+from earlybird.record.program_changes import COLLECTIVE, EVEN_WORK, LAYOUT, OTHER_MPI
 
 PROGRAM = Program("app", "2x1x2", "4x1x1", "/tmp", ("./app",))
 
 
-def change(kind, name, time_s, action=""):
-    speed_up = Estimate(1.0, 0.9, 1.1)
-    return ProjectedChange(kind, name, action, Estimate(time_s, time_s, time_s), speed_up, speed_up)
+def change(kind, name, speed_up, action=""):
+    return Alternative(name, Estimate.exact(1.0), Estimate.exact(speed_up), action, extra={"kind": kind})
 
 
-def phase(number, time_s, *changes):
-    return ProjectedPhase(number, ("MPI_Isend",), ("main",), 1, time_s, time_s, changes=changes)
-
-
-def test_changes_that_can_be_run_have_the_sum_of_their_phases():
-    setting = "set EARLYBIRD_X=1"
-    projection = Projection(
-        "rec", 4, 10.0, "2x1x2",
-        phases=(
-            phase(1, 4.0, change(LAYOUT, "4x1x1", 3.0), change(AGGREGATION, "8 to 4 messages", 1.0)),
-            phase(2, 4.0, change(LAYOUT, "4x1x1", 3.0), change(OTHER_MPI, "other.json", 2.0)),
-            phase(3, 1.0, change(COLLECTIVE, "tree", 0.5, setting), change(COLLECTIVE, "flat", 0.5)),
-            phase(4, 1.0, change(COLLECTIVE, "ring", 0.5, setting)),
-        ),
-    )  # fmt: skip
-    found = changes_of(projection, PROGRAM, "mpich", {"other.json": "openmpi"})
+def test_changes_that_can_be_run_alone_are_told_apart():
+    advice = Advice("program", {}, "as recorded", (
+        change("", "as recorded", 1.0), change(LAYOUT, "4x1x1 by node", 1.25),
+        change(OTHER_MPI, "other.json", 1.2), change(COLLECTIVE, "tree", 1.1, "set EARLYBIRD_X=1"),
+        change(COLLECTIVE, "flat", 1.1), change(EVEN_WORK, "even work", 1.1),
+        change(f"{LAYOUT}, {OTHER_MPI}", "4x1x1, with other.json", 1.5),
+    ))  # fmt: skip
+    found = changes_of(advice, PROGRAM, "mpich", {"other.json": "openmpi"})
     assert [(one.kind, one.layout, one.mpi, dict(one.settings)) for one in found] == [
-        (LAYOUT, "4x1x1", "mpich", {}),
+        (LAYOUT, "4x1x1:node", "mpich", {}),
         (OTHER_MPI, "2x1x2", "openmpi", {}),
         (COLLECTIVE, "2x1x2", "mpich", {"EARLYBIRD_X": "1"}),
     ]
-    assert [one.speed_up.value for one in found] == pytest.approx([10 / 8, 10 / 8, 10 / 9])
-    assert found[2].names == {"tree", "ring"}
+    assert [one.speed_up.value for one in found] == pytest.approx([1.25, 1.2, 1.1])
 
 
 @pytest.mark.parametrize(
-    ("projected", "measured", "is_advised", "said"),
+    ("predicted", "measured", "is_advised", "said"),
     [
         (Estimate(1.2, 1.1, 1.3), Estimate(0.9, 0.8, 0.95), True, "advised, but slower"),
         (Estimate(1.2, 1.1, 1.3), Estimate(0.99, 0.9, 1.01), True, None),
@@ -60,8 +43,8 @@ def test_changes_that_can_be_run_have_the_sum_of_their_phases():
         (Estimate(1.0, 0.9, 1.1), Estimate(1.04, 1.03, 1.05), False, None),
     ],
 )
-def test_contradicted_advice_is_named(projected, measured, is_advised, said):
-    found = contradiction(Check(LAYOUT, "mpich", "app", projected, measured), is_advised)
+def test_contradicted_advice_is_named(predicted, measured, is_advised, said):
+    found = contradiction(Check(LAYOUT, "mpich", "app", predicted, measured, 0.0), is_advised)
     assert (found is None) == (said is None)
     assert said is None or said in found
 

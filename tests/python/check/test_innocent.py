@@ -43,7 +43,9 @@ def named(found):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("nodes", range(3, 13))
+@pytest.mark.parametrize(
+    "nodes", [*range(3, 9), *(pytest.param(n, marks=pytest.mark.thorough) for n in range(9, 13))]
+)
 def test_any_number_of_slow_nodes_is_named_exactly(machine, nodes, mode):
     for count in range(1, nodes) if nodes < 9 else (1, nodes // 2, nodes - 2, nodes - 1):
         slow = drawn(nodes, count, 100 * nodes + count)

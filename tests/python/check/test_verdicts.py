@@ -50,7 +50,7 @@ def slower(factor, measures, senders=None, receivers=None):
     return change
 
 
-@pytest.mark.parametrize("nodes", [3, 4, 5, 8, 17])
+@pytest.mark.parametrize("nodes", [3, 4, 5, 8, pytest.param(17, marks=pytest.mark.thorough)])
 def test_nodes_that_are_alike_give_no_alarm(machine, nodes):
     assert not [found for seed in range(40) for found in judged(machine(nodes, seed))]
 

@@ -36,7 +36,7 @@ def test_a_function_gets_text_or_none_and_the_default_as_it_is_declared():
         (("advise", "layout", "x.csv"), "--model"),
         (("advise", "pipeline", "--size", "1MiB"), "--level"),
         (("replay", "x.csv"), "--combine"),
-        (("project", "rec"), "--map-by"),
+        (("predict", "program", "rec"), "--map-by"),
         (("report", "run"), "--map-by"),
         (("measure", "pingpong"), "--print-script"),
         (("import", "osu", "x.txt"), "--level"),

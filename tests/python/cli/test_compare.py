@@ -59,6 +59,7 @@ def test_runs_of_one_machine_are_the_same(earlybird, measured):
     assert found["geometric_mean"] == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.thorough
 def test_what_fails_is_no_verdict(measured, tmp_path):
     """Status 1 says that a point is slower. Where every line is written at once, an error comes elsewhere;
     tests/e2e/test_standard_streams.py has a full disk and a reader that ends without that."""

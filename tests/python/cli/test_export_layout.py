@@ -107,6 +107,8 @@ def test_another_kind_of_source_is_refused_with_what_the_format_takes(
     run = Run.create(tmp_path / "replay", machine={}, command=[], seed=1)
     run.append_samples([Sample("exchange", "completion", {"mpi": "mpich"}, "0", np.ones(3))])
     refused(in_process("export", source, "--to", to, "-o", "out", check=False), said)
+    # Before it asks for a file to write.
+    refused(in_process("export", source, "--to", to, check=False), said)
     assert not (tmp_path / "out").exists()
 
 

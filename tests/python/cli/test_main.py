@@ -202,7 +202,7 @@ def completed(own_process, *arguments):
         (("measure", "pingpong", "--part"), set()),
         (("measure", "--la"), {"--launcher", "--launches"}),
         (("predict", "--prof"), {"--profile"}),
-        (("predict", "p"), {"pipeline"}),
+        (("predict", "p"), {"pipeline", "program"}),
     ],
 )
 def test_the_shell_completes_commands_suites_and_options(own_process, arguments, offered):

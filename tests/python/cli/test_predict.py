@@ -191,6 +191,10 @@ def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybir
             "two of the given profiles have the level intra_socket",
         ),
         (["--profile", "nowhere.json"], "nowhere.json does not exist"),
+        (
+            ["--profile", "nosuch"],
+            "nosuch does not exist; check the path, or give one of the profiles thune-epyc-rome, ",
+        ),
         (["another.csv"], "one pattern, but 2 are given"),
     ],
 )

@@ -4,16 +4,21 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from earlybird.data import memory
+from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS
 from earlybird.data.labels import percent
 from earlybird.data.layout import parse_layout
+from earlybird.data.packing_form import Packed, PackingForm, PackingTimes
 from earlybird.data.pattern import load_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
-from earlybird.measure.replays import compare_run, predict_all
+from earlybird.measure.replays import check_exchange, compare_run, packing_of, predict_all
+from earlybird.predict.packing import Packing, packing_times_s
 from tests.python.cli.test_fit import write_run
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -276,3 +281,96 @@ def test_replays_given_to_fit_choose_the_default_model_and_are_no_part_of_what_i
     refused(earlybird("fit", measured, "run", check=False), "measured with mpich, the replay with openmpi")
     (tmp_path / "run" / "layout.csv").write_text("rank,node,socket\n0,0,0\n1,0,0\n")
     refused(earlybird("fit", measured, "run", check=False), "2 ranks")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--packing", "strided"), "those of the launcher synthetic do not"),
+        (("--packing", "diagonal"), "'diagonal' is not one of"),
+        (("--packing-by", "datatype"), "--packing-by datatype is given without --packing"),
+        (("--packing-cache", "cold"), "--packing-cache cold is given without --packing"),
+    ],
+)
+def test_packing_that_cannot_be_replayed_is_refused(earlybird, refused, more, message):
+    launcher = ("--launcher", f"synthetic:{EXAMPLES / 'fan-out' / 'profile.json'}", "-o", "run")
+    arguments = ("replay", EXAMPLES / "fan-out" / "pattern.csv", "--layout", "3x1x1", *launcher, *more)
+    refused(earlybird(*arguments, check=False), message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("none.csv",), "the pattern none.csv does not exist"),
+        ((EXAMPLES / "fan-out" / "pattern.csv", "--profile", "nosuch"), "give one of the profiles thune-"),
+        ((EXAMPLES / "fan-out" / "pattern.csv",), "replay needs a layout"),
+    ],
+)
+def test_what_can_never_be_replayed_is_refused_before_a_layout_is_asked_for(
+    earlybird, refused, arguments, message
+):
+    refused(earlybird("replay", *arguments, check=False), message)
+
+
+def test_a_packed_replay_is_compared_with_packing_in_the_prediction(replay, tmp_path):
+    """As a run in which ranks packed: rank 1 receives two messages."""
+    replay("fan-out", "3x1x1")
+    profile = load_profile(tmp_path / "fan-out.json")
+    forms = [
+        PackingForm(
+            what=Packed(packing="strided", cache="hot", method=method),
+            parameters=PackingTimes(size_bytes=(1,), time_s=(time_s,)),
+        )
+        for method, time_s in (("pack", 1e-9), ("unpack", 2e-9))
+    ]
+    profile = replace(profile, forms=(*profile.forms, *forms))
+    pattern, where = load_pattern(EXAMPLES / "fan-out" / "pattern.csv"), parse_layout("3x1x1")
+    packing = packing_of({"packing": "strided", "packing_cache": "hot", "packing_by": "datatype"})
+    assert packing.by == "mpi"
+    plain, packed = (predict_all(pattern, where, profile, packing=given) for given in (None, packing))
+    moved_s = packing_times_s(pattern, 3, profile, packing)[0]
+    assert (moved_s > 0).all()
+    assert packed["staircase"].time_s == pytest.approx(plain["staircase"].time_s + moved_s)
+    samples = tmp_path / "run" / "samples.ndjson"
+    samples.write_text(samples.read_text().replace('"config": {', '"config": {"packing_by": "datatype", '))
+    run = Run.open(tmp_path / "run")
+    compared = compare_run(run, pattern, where, [profile], profile, packed, packing=packing).extra
+    assert (compared["packing"], compared["packing_cache"]) == ("strided", "hot")
+    assert (compared["packing_by"], compared["predicted_packing_by"]) == ("datatype", "mpi")
+    assert any("strided data (datatype)" in note for note in compared["notes"])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--packing", "strided"), None),
+        (("--packing-by", "loop", "--packing-cache", "cold"), None),
+        (("--packing", "indexed"), "--packing is indexed, but run was started with strided"),
+        (("--packing-by", "mpi"), "--packing-by is mpi, but run was started with loop"),
+        (("--packing", "strided", "--packing-cache", "hot"), "--packing-cache is hot, but"),
+    ],
+)
+def test_only_options_of_packing_that_are_given_are_compared_with_the_run(
+    replay, earlybird, tmp_path, refused, more, message
+):
+    replay("fan-out", "3x1x1")
+    path = tmp_path / "run" / "run.json"
+    header = json.loads(path.read_text())
+    header["settings"] |= {"packing": "strided", "packing_by": "loop", "packing_cache": "cold"}
+    path.write_text(json.dumps(header))
+    # The ranks of this launcher do not pack, which is noticed later.
+    later = "those of the launcher synthetic do not"
+    refused(earlybird("replay", "--resume", "-o", "run", *more, check=False), message or later)
+
+
+@pytest.mark.parametrize(("packing", "times"), [(None, 1), ("contiguous", 2.5), ("strided", 9.5)])
+def test_a_replay_needs_the_memory_of_all_that_a_message_takes(monkeypatch, packing, times):
+    pattern, where = load_pattern(EXAMPLES / "fan-out" / "pattern.csv"), parse_layout("1x1x3")
+    launcher = SimpleNamespace(name="local", check=lambda layout: None)
+    packing = packing and Packing(packing)
+    needed = 2 * pattern.total_bytes * times / 0.7
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: needed * 1.001)
+    check_exchange(pattern, where, launcher, packing)
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: needed * 0.999)
+    with pytest.raises(InputError, match="for its buffers"):
+        check_exchange(pattern, where, launcher, packing)

@@ -180,7 +180,7 @@ def test_other_files_are_refused_with_what_is_allowed(earlybird, refused, tmp_pa
     allowed = (
         "make it again"
         if "prediction" in text
-        else "a profile, prediction, comparison, check, baseline, history, guidelines, advice or projection"
+        else "prediction, comparison, check, baseline, history, guidelines, advice, projection or simulation"
     )
     refused(earlybird("show", name, check=False), name, message, allowed)
 

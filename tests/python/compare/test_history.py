@@ -32,6 +32,7 @@ def nights(seed: int, slowdown: float = 1.0) -> list[tuple[str, Side]]:
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_twenty_clean_histories_raise_no_alarm():
     found = [history(nights(seed)).changes() for seed in range(20)]
     assert found == [[]] * 20

@@ -18,13 +18,15 @@ from earlybird.data.node_counts import node_counts_from_json
 from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
-from earlybird.data.projection import projection_from_json, speed_up_text
+from earlybird.data.projection import projection_from_json
 from earlybird.data.recorded_rank import RECEIVED
 from earlybird.data.recorded_trace import COMPLETION, load_traces
 from earlybird.data.recording import load_recording
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import load_run_comparison
 from earlybird.data.simulated_machine import load_simulated_machine
+from earlybird.data.simulated_program import simulated_program_from_json
+from earlybird.data.speed_ups import speed_up_text
 from earlybird.data.tolerance import tolerance_from_json
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
@@ -82,6 +84,17 @@ def test_projection_1_loads():
     assert [speed_up_text(one.speed_up) for one in found.phases[0].changes] == ["1.43", "unknown"]
     assert found.balance.saved_s() == pytest.approx((0.2, 0.2))
     assert "with even work the run could be 200 ms shorter, 10 %" in found.uneven_work()
+    assert found.to_json()["a_later_key"] is True
+
+
+def test_simulated_program_1_loads():
+    found = simulated_program_from_json(
+        files.read_json(GOLDEN / "simulated-program-1.json", "simulation", "earlybird.simulated-program/1")
+    )
+    assert (found.changes, found.num_ranks) == (("--compute MPI_Allreduce=0.5x",), 2)
+    assert found.error == pytest.approx(0, abs=1e-9)
+    assert found.simulated_s == pytest.approx(0.26025, rel=1e-5)
+    assert {row.call for row in found.phases} >= {"MPI_Waitall", "MPI_Allreduce"}
     assert found.to_json()["a_later_key"] is True
 
 

@@ -47,7 +47,11 @@ OTHER_MEANINGS = {
         "present/subjects/advice/terminal.py",
         "a kind of call": "present/subjects/recording/terminal.py",
         "a column": "present/subjects/collectives/tables.py present/subjects/collectives/terminal.py",
-        "a change of a program": "data/projection.py",
+        "a change of a program": "data/projection.py record/program_changes.py",
+    },
+    "packing": {
+        "a key of replays and predictions": "measure/replays.py measure/suites.py predict/packing.py "
+        "present/subjects/exchange/view.py",
     },
     "check": {
         "a command": "cli/commands/baseline.py cli/commands/check.py cli/main.py cli/session/batch_script.py",

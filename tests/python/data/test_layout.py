@@ -38,6 +38,7 @@ def test_level_distinguishes_socket_node_and_beyond():
     layout = parse_layout("2x2x2")
     src, dst = np.array([0, 0, 0, 7]), np.array([1, 2, 4, 0])
     assert layout.level(src, dst).tolist() == [0, 1, 2, 2]
+    assert layout.levels_of_messages(src, dst).tolist() == [0, 1, 2, 2]
 
 
 def test_csv_rows_may_come_in_any_order(tmp_path):

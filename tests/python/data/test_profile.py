@@ -12,8 +12,9 @@ from earlybird.data.levels import LEVELS
 from earlybird.data.profile import load_profile, profile_from_json, save_profile
 
 POSITIVE = st.floats(min_value=1e-3, max_value=1e9)
+# Whatever a key is, a number under a name that ends in _s or _bytes is limited.
 UNKNOWN = st.dictionaries(
-    st.text(min_size=1).map("x_".__add__), st.integers() | st.text() | st.none(), max_size=2
+    st.text().map("x_{}_of_later".format), st.integers() | st.text() | st.none(), max_size=2
 )
 BANDWIDTH = st.dictionaries(st.integers(1, 512).map(str), POSITIVE, min_size=1, max_size=4)
 

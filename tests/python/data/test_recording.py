@@ -12,6 +12,7 @@ import pytest
 
 from earlybird.analysis.gaps import lost_parts, remarks
 from earlybird.data.errors import InputError
+from earlybird.data.kept_where import save_where
 from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED, Step, read_whole
 from earlybird.data.recording import load_recording
 from earlybird.patterns.recorded import exchange_of_all
@@ -295,6 +296,40 @@ def test_the_call_in_which_a_rank_hung_is_known(written):
         (folder / "rank-0.open").write_bytes(open_calls((2.5, 1, 1, 1, 1, 7))[:length])
         opened = load_recording(folder).ranks[0].open_call
         assert opened is None or opened.site is None
+
+
+def test_who_waited_for_whom_and_for_how_long_is_kept(written, in_process):
+    data = header(0) + entries((0, SENT, 4, 1, 3, 30))
+    folder = written({0: data, 1: header(1) + END})
+    (folder / "rank-0.open").write_bytes(open_calls((2.5, 0, 1, 1, 1, 7)))
+    assert "takes the most time" not in in_process("show", folder).stdout  # the open call may take more
+    threads = [{"rank": 0, "thread": 0, "call": "MPI_Recv", "site": "", "since_s": 40.0, "pending": []}]
+    kept = {
+        "schema": "earlybird.where/1",
+        "verdict": "deadlock",
+        "sentence": "Deadlock: ranks.",
+        "threads": threads,
+    }
+    save_where(folder, kept)
+    recording = load_recording(folder)
+    assert recording.ranks[0].open_call.open_s == 40
+    assert recording.run_s == pytest.approx(42.5)
+    assert max(recording.call_totals(), key=lambda total: total.time_s).name == "MPI_Recv"
+    lines = in_process("show", folder).stdout.splitlines()
+    assert "42.5 s" in lines[0]
+    assert lines[1] == "Deadlock: ranks." and any(line.startswith("MPI_Recv takes") for line in lines)
+    shown = json.loads(in_process("show", folder, "--json").stdout)
+    assert shown["where"] == kept
+    assert (shown["open_calls"][0]["entered_s"], shown["open_calls"][0]["since_s"]) == (2.5, 40.0)
+    for damage in (
+        {"threads": 3},
+        {"sentence": 1},
+        {"schema": "earlybird.where/9"},
+        {"threads": [{"rank": -1}]},
+    ):
+        save_where(folder, kept | damage)
+        with pytest.raises(InputError, match=r"where\.json"):
+            load_recording(folder)
 
 
 def test_too_many_messages_for_a_pattern_are_refused(written):

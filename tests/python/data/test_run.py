@@ -45,7 +45,7 @@ def samples(draw) -> Sample:
         validated=draw(st.booleans()),
         rounds=draw(st.none() | st.just(np.arange(len(times_s)))),
         rank_times_s=np.ones((len(times_s), num_ranks)) if num_ranks else None,
-        extra=draw(st.dictionaries(st.text(min_size=1).map("x_".__add__), st.integers(), max_size=2)),
+        extra=draw(st.dictionaries(st.text().map("x_{}_of_later".format), st.integers(), max_size=2)),
     )
 
 

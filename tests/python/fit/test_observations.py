@@ -345,7 +345,7 @@ def test_packing_becomes_tables_of_a_profile_next_to_its_levels(make_run, tmp_pa
         )
         for size, time_s in times_s.items()
     )
-    with pytest.raises(InputError, match="no contention samples"):
+    with pytest.raises(InputError, match=r"packing without messages.*then run `earlybird fit RUN .*packing`"):
         read_runs([packed])
     fit_profile(read_runs([messages, packed])).save(tmp_path / "profile.json")
     (form,) = Profile.load(tmp_path / "profile.json").packings

@@ -98,6 +98,19 @@ def test_what_the_launch_prefers_gives_way_to_the_user(run, monkeypatch, shell, 
     assert ("OMPI_MCA_mpi_yield_when_idle" in launched.record["set_by_launcher"]) == (applies == "1")
 
 
+@pytest.mark.parametrize(("preferred", "value"), [({}, "*/cache"), ({"EARLYBIRD_CACHE": "off"}, "off")])
+def test_a_launch_with_the_library_keeps_what_it_learns_apart_unless_its_launcher_prefers_otherwise(
+    run, monkeypatch, preferred, value
+):
+    monkeypatch.delenv("EARLYBIRD_CACHE", raising=False)
+    monkeypatch.setattr(jobs, "require_library", lambda mpi: None)
+    monkeypatch.setattr(jobs, "library_path", lambda mpi: "library")
+    monkeypatch.setattr(jobs.interpose, "through_shim", lambda arguments, mpi, environment, _: (
+        arguments, environment))  # fmt: skip
+    script = f'case "$EARLYBIRD_CACHE" in {value}) {_complete()};; esac'
+    assert run(script, preload=True, preferred=preferred).cause is None
+
+
 @pytest.mark.parametrize("watch", [None, lambda: None])
 def test_points_missing_without_any_reason_are_reported(run, watch):
     launched = run("exit 0", watch=watch)

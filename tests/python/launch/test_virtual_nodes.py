@@ -1,8 +1,13 @@
 """The network of virtual nodes, without starting them."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from earlybird.data.layout import parse_layout
+from earlybird.launch import mpiexec
 from earlybird.launch.cluster import node
+from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.cluster.state import LINKS, Cluster, Process
 
 
@@ -18,3 +23,13 @@ def test_runs_with_the_machines_settings_of_tcp_are_of_another_network():
     links = Cluster("c", 25e6, 4 << 20, Process(1, 1), False, ()).describe()
     assert links != earlier
     assert [LINKS.fullmatch(one)[1] for one in (links, earlier)] == ["200", "200"]
+
+
+def test_nothing_learned_on_virtual_links_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(mpiexec, "invocation", lambda *given, **more: mpiexec.Invocation((), {}))
+    node0 = SimpleNamespace(name="node0")
+    cluster = SimpleNamespace(
+        nodes=[node0], agent="agent", user_namespace=False, head_arguments=lambda: ("enter",)
+    )
+    launcher = ClusterLauncher(SimpleNamespace(family="mpich"), cluster)
+    assert launcher.invocation(parse_layout("1x1x1"), tmp_path).preferred == {"EARLYBIRD_CACHE": "off"}

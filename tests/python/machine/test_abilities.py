@@ -31,6 +31,27 @@ def test_a_kernel_that_forbids_reading_another_process_is_named(monkeypatch, tmp
     assert can or "ptrace_scope=0" in output.remedy
 
 
+def test_a_container_that_forbids_reading_another_process_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(abilities, "_PTRACE_SCOPE", tmp_path / "none")
+    monkeypatch.setattr(abilities, "_error_of_single_copy", lambda: "Operation not permitted")
+    output = abilities.abilities()["single_copy"]
+    assert not output.can and "Operation not permitted" in output.cause and "SYS_PTRACE" in output.remedy
+
+
+def test_memory_that_ranks_cannot_share_or_that_is_small_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(abilities, "_OVERCOMMIT", tmp_path / "overcommit")
+    for mode, folder, can, cause in (
+        ("0", "/dev/shm", True, ""),
+        ("2", "/dev/shm", False, "vm.overcommit_memory is 2"),
+        ("0", "/proc", True, "/dev/shm has 0 MiB"),
+        ("0", str(tmp_path / "none"), False, "No such file"),
+    ):
+        (tmp_path / "overcommit").write_text(f"{mode}\n")
+        monkeypatch.setattr(abilities, "_SHARED_MEMORY", folder)
+        output = abilities.abilities()["shared_memory"]
+        assert output.can == can and cause in output.cause and bool(output.remedy) == bool(cause)
+
+
 def _doctor(monkeypatch, capsys, *arguments) -> str:
     monkeypatch.setattr("sys.argv", ["earlybird", "doctor", *arguments])
     with pytest.raises(SystemExit) as end:

@@ -203,8 +203,8 @@ def test_virtual_nodes_share_the_cores_of_one_machine():
 
 
 def test_starts_until_libearlybird_has_settled():
-    text = (native_sources() / "harness/mpi/partitioned.hpp").read_text()
-    starts = int(re.search(r"starts_until_settled = (\d+);", text).group(1))
+    text = (native_sources() / "include/earlybird.h").read_text()
+    starts = int(re.search(r"EARLYBIRD_STARTS_UNTIL_SETTLED (\d+)", text).group(1))
 
     def settling_s(suite, **texts):
         group = groups(suite, ranks="2", compute="1ms", threads="1", **texts)[-1]

@@ -190,6 +190,42 @@ def test_a_dying_launch_keeps_what_it_had_completed(run):
     assert set(launches_of_points(run).values()) == {3}
 
 
+def test_a_point_may_end_before_the_stall_limit_with_fewer_iterations(run):
+    launcher = FakeLauncher()
+    start(run, launcher, plan(stall_limit_s=60.0))
+    assert {request.rules.most_s for request in launcher.requests} == {20.0}
+
+
+def test_groups_that_fail_are_left_out_while_the_others_are_measured(run):
+    several = (*GROUPS, group("completion"), group("msgrate"))
+    launcher = FakeLauncher(dict.fromkeys((0, 1), lambda it: replace(it, samples=[], cause="it hung")))
+    with pytest.raises(
+        WorkError, match=r"failed: it hung \(and 1 other launch\); \d+ of 30 samples are kept"
+    ):
+        start(run, launcher, plan(groups=several, tolerated=2))
+    failed = {request.kernel for request in launcher.requests[:2]}
+    by_kernel = Counter(sample.kernel for sample in run.samples())
+    numbers = {one.kernel: 3 * len(one.points) for one in several if one.kernel not in failed}
+    assert by_kernel == numbers and len(launcher.requests) == 2 + 3 * 2
+    # Those that failed are measured by a continued run.
+    start(run, FakeLauncher(), plan(groups=several))
+    assert set(launches_of_points(run).values()) == {3}
+
+
+def test_more_failures_than_are_tolerated_end_the_run(run):
+    launcher = FakeLauncher(dict.fromkeys(range(9), lambda it: replace(it, samples=[], cause="no rank")))
+    with pytest.raises(WorkError, match=r"no rank \(and 1 other launch\)"):
+        start(run, launcher, plan(groups=(*GROUPS, group("completion")), tolerated=1))
+    assert len(launcher.requests) == 2
+
+
+def test_groups_that_failed_keep_no_launch_beyond_the_budget(run):
+    launcher = FakeLauncher({0: lambda it: replace(it, samples=[], cause="it hung")})
+    with pytest.raises(WorkError):
+        start(run, launcher, plan(launches=5, budget_s=1e-9, tolerated=1))
+    assert len(launcher.requests) == 2
+
+
 METHODS = (replace(group("pipeline"), methods=("single", "many")), GROUPS[1])
 
 

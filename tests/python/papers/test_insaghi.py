@@ -122,6 +122,7 @@ def test_the_plan_has_the_algorithms_of_the_paper_or_those_of_earlybird():
     openmpi = replace(Resources.of(8, 2, 2), family="openmpi", library=Library("openmpi"))
     one_byte, sizes = INSAGHI.plan(Options(quick=True), openmpi, "openmpi")
     methods = {method for group in one_byte.groups for method in group.methods}
+    assert "default" not in methods
     assert {"linear", "binomial"} <= methods and any(method.startswith("pipeline") for method in methods)
     points = [point for group in one_byte.groups for point in group.points if "map_by" in point]
     assert {point["map_by"] for point in points} == {"core", "node"}

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.compare import compare_times
 from earlybird.data.errors import InputError
+from earlybird.data.prediction import Prediction
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Sample
 from earlybird.measure.groups import Library, Options, Resources
@@ -74,13 +76,15 @@ def test_the_plan_has_the_exchanges_of_every_level():
     steps = THUNE.plan(Options(), mpich(32, 2, 4), "mpich")
     assert [step.name for step in steps] == [
         "messages", "figure3", "packing", "table2-intra_socket", "table2-inter_socket", "figure5-pairs",
-        "figure5-reshuffled", "table2-inter_node",
+        "figure5-reshuffled", "table2-inter_node", "tables3-4-mesh",
     ]  # fmt: skip
     assert [step.name for step in steps if step.is_fitted] == ["messages", "packing"]
     assert [group.points[0]["middle_bytes"] for group in steps[1].groups][-1] == 2 << 20
     assert not THUNE.remarks(Options(), mpich(32, 2, 4))
     small = THUNE.plan(Options(quick=True), mpich(2, 1), "mpich")
-    assert [step.name for step in small] == ["messages", "figure3", "packing", "table2-intra_socket"]
+    assert [step.name for step in small] == [
+        "messages", "figure3", "packing", "table2-intra_socket", "tables3-4-mesh",
+    ]  # fmt: skip
     assert len(THUNE.remarks(Options(), mpich(2, 1))) == 3
     (packing,) = small[2].groups
     assert {point["packing"] for point in packing.points} == {"indexed"}  # the one that the page prints
@@ -97,6 +101,29 @@ def test_exchanges_have_messages_on_their_level_only():
         assert set(one.layout.level(one.pattern.src, one.pattern.dst)) == {level}
     for step in ("figure5-pairs", "figure5-reshuffled"):
         assert set(found[step].layout.level(found[step].pattern.src, found[step].pattern.dst)) == {0, 1}
+
+
+def test_a_mesh_has_as_many_parts_as_cores_and_at_least_eight():
+    small, large = (exchanges(mpich(*shape))[-1] for shape in ((2, 1), (16, 2)))
+    assert (small.layout.num_ranks, large.layout.num_ranks, large.layout.text) == (8, 32, "1x2x16")
+    for mesh in (small, large):
+        ranks = mesh.layout.num_ranks
+        assert set(mesh.pattern.src) == set(mesh.pattern.dst) == set(range(ranks))
+        assert mesh.pattern.total_bytes == pytest.approx(500_000 * ranks, rel=0.05)
+
+
+def test_a_mesh_stands_next_to_the_nearest_number_of_processes():
+    header = {"settings": {"reproduce": "thune", "step": "tables3-4-mesh", "mpi": "mpich"}, "id": "t"}
+    config = {"mpi": "mpich", "messages": 40}
+    times_s, zeros = np.full(8, 1e-3), np.zeros(8)
+    sample = Sample("exchange", "exchange", config, "0", times_s[:1], rank_times_s=times_s[None])
+    compared = compare_times(times_s, {"staircase": Prediction("staircase", zeros, 0.9 * times_s, zeros)})
+    compared = replace(compared, extra={"run_id": "t"})
+    material = Material(runs=(MeasuredRun("mesh", header, (), (sample,)),), comparisons=(compared,))
+    rows = [row for row in THUNE.rows(material) if row.figure.startswith("Table I") and row.here]
+    (row,) = rows
+    assert "26 processes" in row.quantity and (row.paper, row.here) == ("0.152", "0.100")
+    assert row.note.startswith("a generated mesh in 8 parts (paper: 26); 8 ranks, 40 messages")
 
 
 def test_what_needs_another_machine_says_so():
@@ -140,7 +167,8 @@ def test_an_exchange_has_an_empty_one_where_the_launcher_says_that_ranks_share_c
         return [len(step.groups) for step in steps if step.exchange is not None]
 
     alone, crowded = launched(lambda layout: False), launched(lambda layout: layout.num_nodes > 1)
-    assert crowded[:-1] == alone[:-1] and crowded[-1] > alone[-1]
+    # The last two are between nodes.
+    assert crowded[:-2] == alone[:-2] and crowded[-2] > alone[-2] and crowded[-1] > alone[-1]
     notes = THUNE.remarks(Options(), replace(mpich(2, 1), shares_cores=lambda layout: False))
     assert not any("scheduler" in note for note in notes)
 

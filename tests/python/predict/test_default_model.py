@@ -17,8 +17,6 @@ from earlybird.data.profile import Replay, load_profile, profile_from_json, save
 from earlybird.patterns.mesh import tetrahedral_mesh
 from earlybird.predict import choose_model, merge_profiles, predict_exchange
 from earlybird.predict.solvers import SOLVERS
-from earlybird.record.costs import Communication, Placement, exchange_cost
-from earlybird.record.measured_phase import PhaseExchange
 
 _PROTOCOL = {"latency_s": 2e-6, "bandwidth_bytes_per_s": {"1": 10e9, "2": 16e9, "4": 20e9}}
 LEVELS = {name: {"protocols": [_PROTOCOL]} for name in ("intra_socket", "inter_socket", "inter_node")}
@@ -99,13 +97,6 @@ def test_advice_and_prediction_of_an_exchange_are_the_same_numbers(profile, shap
         found = advise_partition(tetrahedral_mesh(200, 1), layout, profile, num_seeds=1)
         baseline = found.advice.baseline
         check(found.advice, baseline, predict_exchange(found.patterns[baseline], layout, profile))
-
-
-def test_projections_predict_by_the_same_model():
-    pattern, place = _ring(8), Placement(parse_layout("4x1x2"), "4x1x2")
-    how = Communication(place, REPLAYED, choose_model(CROSSING, REPLAYED).name)
-    cost = exchange_cost(PhaseExchange((pattern,), (1.0,)), how)
-    assert cost.value_s == predict_exchange(pattern, place.layout, REPLAYED).time_s.max()
 
 
 def test_every_model_has_its_own_formula():

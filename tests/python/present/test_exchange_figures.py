@@ -11,6 +11,7 @@ from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.layout import parse_layout, save_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.prediction import Prediction
+from earlybird.data.run import Sample
 from earlybird.data.tolerance import Tolerance, ToleranceCurve, Tolerated
 from earlybird.present.contents import contents
 from earlybird.present.material import Material, collect
@@ -18,6 +19,7 @@ from earlybird.present.subjects.exchange import volumes
 from earlybird.present.subjects.exchange.figures import ranks_figure
 from earlybird.present.subjects.exchange.matrix import MAX_CELLS
 from earlybird.present.subjects.exchange.sources import exchanges
+from earlybird.present.subjects.exchange.view import Exchange
 
 # On 2x2x1: ranks 0 and 1 on the sockets of node 0, 2 and 3 on those of node 1.
 PATTERN = Pattern(np.array([0, 0, 2, 3]), np.array([1, 2, 3, 0]), np.array([10, 200, 3000, 40]))
@@ -274,3 +276,11 @@ def test_the_command_takes_a_layout_for_patterns(tmp_path, in_process):
         refused = in_process("report", *arguments, "--terminal", check=False)
         assert refused.returncode == 2
         assert message in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def test_an_exchange_that_packs_says_so():
+    config = {"mpi": "mpich", "packing": "strided", "packing_by": "loop"}
+    sample = Sample("exchange", "exchange", config, "0", np.ones(3))
+    assert "strided data packed by loop" in Exchange("run", "", 2, None, samples=(sample,)).title
+    plain = Sample("exchange", "exchange", {"mpi": "mpich"}, "0", np.ones(3))
+    assert "packed" not in Exchange("run", "", 2, None, samples=(plain,)).title

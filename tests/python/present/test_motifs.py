@@ -256,6 +256,7 @@ def test_the_terminal_has_a_table_that_fits():
     assert max(map(len, text.splitlines())) <= 100 and "..." not in table.partition("How was")[0]
 
 
+@pytest.mark.thorough
 def test_a_page_of_three_mpis_and_many_settings_is_smaller_than_2_mb():
     parts = [
         samples(kernel=kernel, mpi=mpi, ranks=ranks, compute_s=compute_s, sizes=(8, 16, 32, 64, 128))

@@ -138,6 +138,7 @@ def test_the_tables_have_every_method_and_fit_the_terminal():
     )
 
 
+@pytest.mark.thorough
 def test_a_page_of_three_mpis_and_many_settings_is_smaller_than_2_mb():
     parts = [
         samples(mpi=mpi, noise=noise, partitions=partitions, sizes=tuple(1 << k for k in range(10, 23, 3)))

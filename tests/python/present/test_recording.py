@@ -250,6 +250,7 @@ def test_text_of_a_recording_is_escaped():
     assert "<img" not in html
 
 
+@pytest.mark.thorough
 def test_a_page_of_more_than_a_thousand_ranks_is_drawn_and_small():
     side, chosen = 11, random.Random(1)
     size = side**3
@@ -351,7 +352,7 @@ def test_arrivals_of_threads_are_drawn_by_thread_and_by_time():
     assert not [one for one in chapter(in_memory(2, ring(2))).figures if "arrivals" in one.id]
 
 
-def test_a_program_that_hung_is_said_to_have_before_what_took_most_time(tmp_path):
+def test_a_program_that_hung_is_said_to_have_and_no_call_to_have_taken_most_time(tmp_path):
     folder = on_disk(tmp_path / "rec", 2, ring(2))
     for rank in range(2):
         (folder / f"rank-{rank}.ebr").write_bytes(rank_file(rank, 2, entries(rank, ring(2), 0.5), end=None))
@@ -360,6 +361,6 @@ def test_a_program_that_hung_is_said_to_have_before_what_took_most_time(tmp_path
     found = contents(material(hung))
     sentence = found.chapters["recording"].sentence
     assert sentence.startswith("Rank 0 had not returned from MPI_Waitall with rank 1")
-    assert sentence.index("Rank 1 had not returned") < sentence.index("takes the most time")
+    assert "Rank 1 had not returned" in sentence and "takes the most time" not in sentence
     (answer,) = found.chapters["recording"].answers
     assert "did not end" in dataclasses.astuple(answer)

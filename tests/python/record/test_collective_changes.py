@@ -6,14 +6,15 @@ import pytest
 
 from earlybird.data.advice import MEASURED, Advice, Alternative
 from earlybird.data.phases import find_phases
-from earlybird.data.projection import COLLECTIVE
 from earlybird.data.schema import Estimate
-from earlybird.record import projection
-from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.collective_changes import measured_place, reliability, selection_of
+from earlybird.record.collective_changes import (
+    algorithm_changes,
+    measured_place,
+    reliability,
+    selection_of,
+)
 from earlybird.record.measured_phase import MeasuredPhase
-from earlybird.record.projection import Changes, project, recorded_place
-from tests.python.record.projecting import changes_of, collectives, place, profile
+from tests.python.record.summed_recordings import collectives, place, profile
 
 FORCED = {
     "mpich": {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "recursive_doubling"},
@@ -40,58 +41,59 @@ def alternative(method, time_s):
     )
 
 
-def projected(monkeypatch, family, settings, times_s=(DEFAULT_S, DOUBLING_S, RING_S)):
-    """A run of 2 s, 0.1 s of which are 8 calls of MPI_Allreduce, with what is known of its algorithms."""
+def compared(family, settings, times_s=(DEFAULT_S, DOUBLING_S, RING_S), is_reliable=lambda method: True):
+    """What is known of the algorithms of a run of 2 s, 0.1 s of which are 8 calls of MPI_Allreduce."""
     methods = ("default", "recursive-doubling", "ring")
     ranked = [alternative(*pair) for pair in zip(methods, times_s, strict=True) if pair[1]]
     ranked.sort(key=lambda one: one.time_s.value)
     advice = Advice("collective", {}, "default", tuple(ranked))
-    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (advice, None))
     recording = collectives()
     ranks = {
         rank: replace(one, mpi=LIBRARIES[family], settings=settings) for rank, one in recording.ranks.items()
     }
     recording = replace(recording, ranks=ranks)
-    (number,) = (one.number for one in find_phases(recording) if "MPI_Allreduce" in one.calls)
-    found = project(recording, profile(), recorded_place(recording), Changes())
-    return found, changes_of(found, COLLECTIVE, number), [n for p in found.phases for n in p.notes]
+    (phase,) = (one for one in find_phases(recording) if "MPI_Allreduce" in one.calls)
+    (recorded,) = MeasuredPhase(recording, phase).collectives
+    selection = selection_of(recording, family, "allreduce", [one.method for one in ranked], 4)
+    return algorithm_changes(recorded, advice, selection, family, is_reliable)
 
 
 @pytest.mark.parametrize("family", list(FORCED))
-def test_a_forced_algorithm_is_compared_with_the_default(monkeypatch, family):
-    _, (change,), notes = projected(monkeypatch, family, FORCED[family])
-    assert change.change == "allreduce of 8 B by the MPI's default"
+def test_a_forced_algorithm_is_compared_with_the_default(family):
+    found = compared(family, FORCED[family])
+    (change,) = found.changes
+    assert change.name == "allreduce of 8 B by the MPI's default"
     assert change.action.startswith(f"start the program without {VARIABLES[family]}")
-    # 8 calls of 12 ms become 7 ms each.
-    assert change.time_s.value == pytest.approx(0.1 - 8 * (DOUBLING_S - DEFAULT_S))
+    assert change.speed_up.value == pytest.approx(DOUBLING_S / DEFAULT_S)
     assert change.speed_up.low > 1
-    (note,) = (one for one in notes if "was made with" in one)
+    (note,) = (one for one in found.notes if "was made with" in one)
     assert f"{VARIABLES[family]}=" in note and "which selects recursive-doubling" in note
-    assert not any("the default of the MPI stays" in one for one in notes)
+    assert not any("the default of the MPI stays" in one for one in found.notes)
 
 
-def test_of_a_forced_algorithm_that_is_not_in_the_profile_the_recorded_time_counts(monkeypatch):
-    found, (change,), _ = projected(monkeypatch, "mpich", FORCED["mpich"], (DEFAULT_S, None, RING_S))
+def test_of_a_forced_algorithm_that_is_not_in_the_profile_the_recorded_time_counts():
+    found = compared("mpich", FORCED["mpich"], (DEFAULT_S, None, RING_S))
+    (change,) = found.changes
     assert change.action.startswith("start the program without MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM")
-    assert change.time_s.value == pytest.approx(8 * DEFAULT_S)
-    assert change.time_s.high == pytest.approx(0.1)  # all the rest may be waiting
-    advised = advise_program(found).ranked[0]
-    assert advised.method == AS_RECORDED and "start the program without" in advised.action
+    assert change.speed_up.value == pytest.approx(0.1 / (8 * DEFAULT_S))
+    assert change.speed_up.low == 1.0  # all the rest may be waiting
+    (cause,) = found.causes
+    assert "start the program without" in cause
 
 
-def test_a_file_of_rules_is_not_blamed_for_waiting(monkeypatch):
+def test_a_file_of_rules_is_not_blamed_for_waiting():
     rules = {"OMPI_MCA_coll_tuned_dynamic_rules_filename": "rules"}
     for default_s, is_suspect in ((1e-5, False), (0.007, True), (0.011, False)):
-        found, changes, notes = projected(monkeypatch, "openmpi", rules, (default_s, None, None))
-        assert bool(changes) is bool(found.causes) is is_suspect
-        assert any("was made with OMPI_MCA_coll_tuned_dynamic_rules_filename" in note for note in notes)
+        found = compared("openmpi", rules, (default_s, None, None))
+        assert bool(found.changes) is bool(found.causes) is is_suspect
+        assert any("was made with OMPI_MCA_coll_tuned_dynamic_rules_filename" in note for note in found.notes)
 
 
-def test_unreliable_times_of_a_forced_algorithm_do_not_decide(monkeypatch):
-    monkeypatch.setattr(projection, "reliability", lambda *_: lambda method: method != "default")
-    _, changes, notes = projected(monkeypatch, "mpich", FORCED["mpich"], (DEFAULT_S, DOUBLING_S, None))
-    assert not changes
-    assert any("no algorithm of the profile is clearly faster" in note for note in notes)
+def test_unreliable_times_of_a_forced_algorithm_do_not_decide():
+    times_s = (DEFAULT_S, DOUBLING_S, None)
+    found = compared("mpich", FORCED["mpich"], times_s, lambda method: method != "default")
+    assert not found.changes
+    assert any("no algorithm of the profile is clearly faster" in note for note in found.notes)
 
 
 def test_few_noisy_launches_are_unreliable():
@@ -108,22 +110,23 @@ def test_few_noisy_launches_are_unreliable():
         assert is_reliable("default") is wanted and is_reliable("ring")
 
 
-def test_a_forced_algorithm_that_is_as_fast_is_left_alone(monkeypatch):
-    _, changes, notes = projected(monkeypatch, "mpich", FORCED["mpich"], (DEFAULT_S, DEFAULT_S, RING_S))
-    assert not changes
-    assert any("no algorithm of the profile is clearly faster" in note for note in notes)
+def test_a_forced_algorithm_that_is_as_fast_is_left_alone():
+    found = compared("mpich", FORCED["mpich"], (DEFAULT_S, DEFAULT_S, RING_S))
+    assert not found.changes
+    assert any("no algorithm of the profile is clearly faster" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("family", list(FORCED))
-def test_without_recorded_settings_both_causes_of_slow_calls_are_named(monkeypatch, family):
-    found, (change,), notes = projected(monkeypatch, family, {})
-    (note,) = (one for one in notes if "does not hold settings" in one)
+def test_without_recorded_settings_both_causes_of_slow_calls_are_named(family):
+    found = compared(family, {})
+    (change,) = found.changes
+    (note,) = (one for one in found.notes if "does not hold settings" in one)
     assert "100 ms were recorded" in note and "predicts 56 ms for the default" in note
     assert "96 ms for recursive-doubling" in note and f"such as {VARIABLES[family]}, selected" in note
     assert change.speed_up.low == pytest.approx(1.0)
     assert change.speed_up.value == pytest.approx(0.1 / (8 * DEFAULT_S))
-    action = advise_program(found).ranked[0].action
-    assert f"look where the program is started for a setting, such as {VARIABLES[family]}," in action
+    (cause,) = found.causes
+    assert f"look where the program is started for a setting, such as {VARIABLES[family]}," in cause
 
 
 @pytest.mark.parametrize(
@@ -135,18 +138,18 @@ def test_without_recorded_settings_both_causes_of_slow_calls_are_named(monkeypat
         ((0.007, 0.0125, 0.0071), True),
     ],
 )
-def test_a_setting_is_suspected_where_an_algorithm_takes_as_long(monkeypatch, times_s, is_suspect):
-    found, changes, _ = projected(monkeypatch, "mpich", {}, times_s)
+def test_a_setting_is_suspected_where_an_algorithm_takes_as_long(times_s, is_suspect):
+    found = compared("mpich", {}, times_s)
     assert bool(found.causes and "for a setting" in found.causes[0]) is is_suspect
-    assert bool(changes) is is_suspect
+    assert bool(found.changes) is is_suspect
 
 
-def test_another_algorithm_than_the_default_is_set_instead_of_the_forced_one(monkeypatch):
-    _, (change,), _ = projected(monkeypatch, "intel", FORCED["intel"], (0.011, DOUBLING_S, 0.007))
+def test_another_algorithm_than_the_default_is_set_instead_of_the_forced_one():
+    (change,) = compared("intel", FORCED["intel"], (0.011, DOUBLING_S, 0.007)).changes
     assert change.action == "start the program with use ring instead of I_MPI_ADJUST_ALLREDUCE=1"
 
 
-def test_a_recording_with_a_binding_and_no_setting_has_no_setting(monkeypatch):
+def test_a_recording_with_a_binding_and_no_setting_has_no_setting():
     recording = collectives()
     ranks = {rank: replace(one, binding=(0,)) for rank, one in recording.ranks.items()}
     known = selection_of(replace(recording, ranks=ranks), "mpich", "allreduce", ["default"], 4)
@@ -154,14 +157,14 @@ def test_a_recording_with_a_binding_and_no_setting_has_no_setting(monkeypatch):
     assert selection_of(recording, "mpich", "allreduce", ["default"], 4).settings is None
 
 
-def test_with_recorded_settings_that_select_nothing_slow_calls_are_waiting(monkeypatch):
-    _, _, notes = projected(monkeypatch, "mpich", {"MPIR_CVAR_CH4_NUM_VCIS": "1"})
+def test_with_recorded_settings_that_select_nothing_slow_calls_are_waiting():
+    notes = compared("mpich", {"MPIR_CVAR_CH4_NUM_VCIS": "1"}).notes
     assert any("no recorded setting selects another algorithm, so ranks waited" in note for note in notes)
 
 
-def test_calls_as_long_as_the_default_takes_are_no_reason_to_look_for_settings(monkeypatch):
-    found, changes, notes = projected(monkeypatch, "mpich", {}, (0.0125, 0.02, 0.0126))
-    assert not changes and any("the default of the MPI stays" in note for note in notes)
+def test_calls_as_long_as_the_default_takes_are_no_reason_to_look_for_settings():
+    found = compared("mpich", {}, (0.0125, 0.02, 0.0126))
+    assert not found.changes and any("the default of the MPI stays" in note for note in found.notes)
     assert not found.causes
 
 

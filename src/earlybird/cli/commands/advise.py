@@ -12,12 +12,13 @@ from earlybird.advise.aggregation import advise_aggregation
 from earlybird.advise.collective import advise_collectives
 from earlybird.advise.layout import COUNT, INTERRUPT, SWAPS, Swaps, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
+from earlybird.cli.commands.predict_program import MAX_PARTITIONS
 from earlybird.cli.options.command import FORMAT, given_arguments, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
 from earlybird.cli.options.mesh import MeshOptions
 from earlybird.cli.options.nodes import EqualNodes, PatternPlace
 from earlybird.cli.options.outputs import check_output, check_pattern_output, write_parts
-from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
+from earlybird.cli.options.program import RecordedProgram, RecordingArgument
 from earlybird.cli.options.shared import (
     MAPPING,
     BufferOptions,
@@ -46,7 +47,6 @@ from earlybird.predict.collective import operations_of
 from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
 from earlybird.present.subjects.advice.terminal import print_advice, print_collectives_advice
-from earlybird.present.subjects.program.terminal import MORE_CHANGES
 from earlybird.record.advice import advise_program
 from earlybird.toolchain.selection import selection_of
 
@@ -138,21 +138,50 @@ def _operations(names: Sequence[str], profile: Profile) -> list[str]:
 
 
 def program(
-    recording: RecordingArgument, changes: ChangeOptions, phase: PhaseOption = None, format: Format = FORMAT
+    recording: RecordingArgument,
+    recorded: RecordedProgram,
+    to_layout: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Other layout, such as 4x1x2 or 4x1x2:node for ranks that fill it by node; repeat for "
+            "several.  [default: the other orders of filling --layout]"
+        ),
+    ] = None,
+    to_profile: Annotated[
+        list[str] | None, typer.Option(help="Profile of another MPI on this machine; repeat for several.")
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=MAX_PARTITIONS,
+            help="Also send each message in so many partitions, early.  [default: one per thread, if the "
+            "arrivals of threads were recorded]",
+        ),
+    ] = None,
+    noise_percent: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=100,
+            help="How much later the last partition is ready, in percent of what is computed before the send."
+            "  [default: as recorded, or 4]",
+        ),
+    ] = None,
+    format: Format = FORMAT,
 ) -> None:
     """Recommend changes of a recorded program and of its settings.
 
     Row 1 is the advised change, or "as recorded" if none is clearly faster; the others follow by the time of
-    the run. Other layouts, MPIs and partitions are those of --to-layout, --to-profile and --partitions.
-    `earlybird project` prints the same for each phase. Changes of one phase exclude or overlap each other, so
-    their speed-ups do not add up.
+    the run. Each change is simulated as by `earlybird predict program`, and those that help are simulated
+    together. Record with `--events all`.
     """
-    advice = advise_program(changes.project(recording, phase))
+    noise_share = None if noise_percent is None else noise_percent / 100
+    asked = recorded.question(recording, to_layout, to_profile)
+    advice = advise_program(replace(asked, partitions=partitions, noise_share=noise_share))
     print_advice(advice, format)
-    if len(advice.ranked) == 1:
-        note(f"there is no change to compare{'' if changes.are_given else MORE_CHANGES}")
-    for name in advice.extra["models"]:
-        note(f"exchanges are predicted by {name}")
+    if len(advice.ranked) == 1 and not (to_layout or to_profile or partitions):
+        note("there is no change to compare; add some with --to-layout, --to-profile or --partitions")
     for assumption in advice.extra["assumptions"]:
         note(f"assumed for {assumption}")
 

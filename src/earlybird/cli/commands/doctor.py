@@ -27,6 +27,7 @@ _MEANS = {
     "simulation": "simulate machines of many nodes with SimGrid: give --launcher simgrid:2x2x64, for example",
     "undisturbed_cores": "no load, CPU limit or slow frequency governor was found",
     "single_copy": "ranks may read each other's memory",
+    "shared_memory": "ranks of a node may share memory",
 }
 
 

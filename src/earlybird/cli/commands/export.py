@@ -82,9 +82,10 @@ def export(
         if not formats:
             raise InputError(f"{source} is a {what}, which no format takes; give its pattern or another run")
         raise InputError(f"--to is missing; of the {what} {source} give one of {', '.join(formats)}")
+    given = {"quantity": quantity, "combined": combined, "hosts": hosts, "cpus": cpus, "shape": shape}
+    exports.check(source, to, given)
     if output is None:
         raise InputError(f"-o is missing; give the {'folder' if to == 'osu' else 'file'} to write")
-    given = {"quantity": quantity, "combined": combined, "hosts": hosts, "cpus": cpus, "shape": shape}
     exported = exports.export(source, to, output, given, _launch_writer(to))
     if json:
         print_json({"file": str(output), "format": to} | exported.facts)

@@ -26,7 +26,7 @@ from earlybird.data.shell_commands import command_text, no_option
 from earlybird.interop.osu_format import check_one_column
 from earlybird.interop.osu_tables import ONE_COLUMN
 from earlybird.measure import continued, planned, sides, suites
-from earlybird.measure.effort import Effort, suited_to
+from earlybird.measure.effort import Effort, overrun_remark, suited_to
 from earlybird.measure.groups import Group, Options, Suite
 from earlybird.measure.launchers import launchers_of
 from earlybird.present.render.data import Format, print_data
@@ -222,6 +222,9 @@ def _measure(
     else:
         effort = suited_to(next(iter(resources.values())), effort)
         run = measuring.create_run(output, "run", effort, starter, settings)
+        takes_time = starter.name not in ("simgrid", "synthetic")
+        if takes_time and (overrun := overrun_remark(groups, effort)):
+            note(overrun)
     result = measuring.run_session(run, starter, groups, effort, session.quiet)
     print_run(run, result.samples, format)
     status = _compare(run, settings, prints=format == "table")

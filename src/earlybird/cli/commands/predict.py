@@ -8,8 +8,10 @@ import typer
 
 from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
+from earlybird.cli.commands.predict_program import program
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.nodes import SocketsOption, check_nodes
+from earlybird.cli.options.packing import PackingOptions
 from earlybird.cli.options.shared import (
     LAYOUT_HELP,
     CombineOption,
@@ -25,16 +27,14 @@ from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS, variant_of
 from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
-from earlybird.data.methods import CACHES, PACKINGS
 from earlybird.data.pattern import load_fitting_pattern
 from earlybird.data.simulated_machine import parse_simulated_machine
-from earlybird.predict import COMBINE, MIXED, SHARES, Packing, Predictor, choose_model, predict_exchange
+from earlybird.predict import COMBINE, MIXED, SHARES, Predictor, choose_model, predict_exchange
 from earlybird.predict.equal_nodes import equal_nodes, node_numbers, one_node
 from earlybird.predict.exchange import used_levels
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
-from earlybird.predict.packing import PACKERS
 from earlybird.predict.what_if import changed_profile, sensitivities, unused_settings
 from earlybird.predict.what_if import tolerance as tolerances
 from earlybird.present.render.data import Format
@@ -48,6 +48,7 @@ from earlybird.present.subjects.what_if.terminal import (
 
 
 def predict(
+    *,
     patterns: Annotated[
         list[str],
         typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
@@ -70,26 +71,7 @@ def predict(
     share: ShareOption = None,
     mixed: MixedOption = None,
     combine: CombineOption = None,
-    packing: Annotated[
-        str | None,
-        typer.Option(
-            help="Messages are packed and unpacked, of data that are contiguous, strided or indexed: add the "
-            "costs of that in the profile; see docs/packing.md.  [default: not packed]"
-        ),
-        OneOf(*PACKINGS),
-    ] = None,
-    packing_cache: Annotated[
-        str | None,
-        typer.Option(help=f"Of --packing: the caches.  [default: {CACHES[0]}]"),
-        OneOf(*CACHES),
-    ] = None,
-    packing_by: Annotated[
-        str | None,
-        typer.Option(
-            help="Of --packing: by MPI_Pack and MPI_Unpack, or by a loop over the data.  [default: mpi]"
-        ),
-        OneOf(*PACKERS),
-    ] = None,
+    packing: PackingOptions,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,7 +128,7 @@ def predict(
             f"predict takes one pattern, but {len(patterns)} are given; give one file, such as mesh.csv"
         )
     _check_options(layout, map_by, nodes, sockets, sensitivity, tolerance)
-    packed = _packing(packing, packing_cache, packing_by)
+    packed = packing.read()
     if packed is not None:
         questions = {"--nodes": nodes is not None, "--sensitivity": sensitivity, "--tolerance": tolerance}
         for name in (name for name, is_given in questions.items() if is_given):
@@ -159,7 +141,7 @@ def predict(
         others = {
             "--profile": profile, "--model": model != LINKS and model, "--share": share, "--mixed": mixed,
             "--combine": combine, "--set": settings, "--nodes": nodes, "--sensitivity": sensitivity,
-            "--tolerance": tolerance, "--packing": packing,
+            "--tolerance": tolerance, "--packing": packed,
         }  # fmt: skip
         _check_machine_options([name for name, value in others.items() if value], layout)
         pattern, described = load_fitting_pattern(patterns[0]), parse_simulated_machine(machine)
@@ -202,16 +184,6 @@ def predict(
         print_prediction(replace(prediction, extra={**prediction.extra, **more}), format, pattern)
 
 
-def _packing(layout: str | None, cache: str | None, by: str | None) -> Packing | None:
-    """Return how messages are packed; raise InputError for details of packing without --packing."""
-    if layout is not None:
-        return Packing(layout, cache or CACHES[0], by or next(iter(PACKERS)))
-    for name, value in (("--packing-cache", cache), ("--packing-by", by)):
-        if value is not None:
-            raise InputError(f"{name} {value} is given without --packing; add it, such as --packing strided")
-    return None
-
-
 def _check_machine_options(others: list[str], layout: str | None) -> None:
     """Raise InputError for `others`, options that need a profile, and without a layout."""
     if others:
@@ -251,6 +223,11 @@ command = make_group(
             "collective",
             collective,
             "earlybird predict collective --op bcast --ranks 256 --size 1 --map-by node --profile p.json",
+        ),
+        (
+            "program",
+            program,
+            "earlybird predict program rec --profile profile.json --set inter_node.bandwidth=2x",
         ),
     ],
     name="predict",

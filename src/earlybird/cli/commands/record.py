@@ -1,6 +1,7 @@
 """`earlybird record`: runs a program and records who sends how much to whom, and in which calls."""
 
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,17 +11,30 @@ import typer
 from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
+from earlybird.cli.options.watching import StopOption, StuckOption, SynchronousOption
+from earlybird.cli.session.stuck import StuckWatch, last_state
 from earlybird.data.errors import InputError, WorkError, cause_of
-from earlybird.data.recording import discard_if_empty, load_recording, recording_into
+from earlybird.data.kept_where import remove_where, save_where
+from earlybird.data.rank_states import Where
+from earlybird.data.recording import Recording, discard_if_empty, load_recording, recording_into
 from earlybird.data.shell_commands import path_argument
 from earlybird.launch.execution import Request, prepare
-from earlybird.launch.recorded_command import EVENTS_SIZE, event_variables, name_functions, run_recorded
+from earlybird.launch.recorded_command import (
+    EVENTS_SIZE,
+    event_variables,
+    name_functions,
+    run_recorded,
+    signals_delayed,
+)
+from earlybird.launch.running_ranks import recorder_variables, remove_shared_pages, remove_stale_pages
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
 from earlybird.present.render.streams import discard
+from earlybird.present.render.terminal import print_line
 from earlybird.present.subjects.recording.terminal import print_recording
+from earlybird.present.subjects.where.answer import print_where, where_as_json
 
 
 def record(
@@ -63,6 +77,9 @@ def record(
             show_default=EVENTS_SIZE,
         ),
     ] = None,
+    stuck: StuckOption = None,
+    stop: StopOption = False,
+    synchronous: SynchronousOption = False,
     merge: Annotated[
         Path | None,
         typer.Option(
@@ -81,11 +98,24 @@ def record(
     --json the command's stdout goes to stderr.
     """
     if merge is not None:
-        others = (command, output, mpi, interpose, openmp, events != "0", events_size)
+        others = (
+            command,
+            output,
+            mpi,
+            interpose,
+            openmp,
+            events != "0",
+            events_size,
+            stuck,
+            stop,
+            synchronous,
+        )
         if any(option not in (None, False, []) for option in others):
             raise InputError("--merge runs nothing; leave out the command and all options but --json")
-        _print(merge, json)
+        _print(_named(merge), json)
         return 0
+    if stop and stuck is None:
+        raise InputError("--stop is for --stuck; give both, such as --stuck 60s --stop")
     kept = event_variables(events, events_size)
     if not command or output is None:
         missing = "a command" if not command else "-o REC"
@@ -93,27 +123,76 @@ def record(
     runtimes = () if openmp is None else (openmp_runtime(openmp),)
     request = Request(command, mpi, not interpose, None, records=True, others=runtimes)
     program, arguments, environment = prepare(request, note)
+    remove_stale_pages()
     with recording_into(output, {"command": command, **_facts()}):
-        environment |= {"EARLYBIRD_RECORD": str(output.resolve()), **kept}
-        return _record(output, program, arguments, environment, json)
+        environment |= recorder_variables(output) | kept
+        if synchronous:
+            environment["EARLYBIRD_RECORD_SYNCHRONOUS"] = "1"
+        watch = StuckWatch(output, stuck, stop, _report_of(output, json)) if stuck is not None else None
+        try:
+            return _record(output, program, arguments, environment, json, watch)
+        finally:
+            with signals_delayed():
+                remove_shared_pages(output)
 
 
-def _record(output: Path, program: str, arguments: list[str], environment: dict[str, str], json: bool) -> int:
+def _report_of(output: Path, as_json: bool) -> Callable[[Where], None]:
+    """Return what keeps and prints that ranks are stuck, while they are: with --json on stderr, as the output
+    of the command."""
+
+    def report(where: Where) -> None:
+        _keep(output, where)
+        if as_json:
+            note(where.sentence)
+            return
+        print_where(where)
+        print_line()
+        sys.stdout.flush()
+
+    return report
+
+
+def _record(
+    output: Path,
+    program: str,
+    arguments: list[str],
+    environment: dict[str, str],
+    json: bool,
+    watch: StuckWatch | None,
+) -> int:
     """Run the command, print what its ranks recorded in `output`, and return the exit status."""
+    where = None
     try:
-        status = run_recorded(program, arguments, environment, json)
+        status = run_recorded(program, arguments, environment, json, watch)
+        # Of ranks that did not end by themselves the pages say where they were at last.
+        latest = watch.latest if watch and not watch.has_got_on else None
+        where = last_state(output, latest)
+        if where is None:
+            remove_where(output)
+        else:
+            _keep(output, where)
+        if where is not None and latest is None:
+            note(f"when the ranks ended: {where.sentence}")
     except InputError:
         discard_if_empty(output)
         raise
     # Of a command that succeeded the files may be on other nodes: --merge needs the folder.
-    if status and discard_if_empty(output):
+    is_empty, recording = False, None
+    try:  # a file system that fails does not change the status of the command
+        is_empty = bool(status) and discard_if_empty(output)
+        recording = None if is_empty else _named(output)
+    except (InputError, WorkError) as error:
+        note(f"warning: {error}")
+    except OSError as error:
+        note(f"warning: cannot read the recording {output}: {cause_of(error)}")
+    if is_empty:
         note(
             f"warning: no rank wrote to {output}, which is removed: the command ended with status {status}, "
             "perhaps before MPI_Init, or its program is not linked with the shared library of this MPI"
         )
-    else:
+    elif recording is not None:
         try:
-            _print(output, json)
+            _print(recording, json, where or (watch.latest if watch else None))
             sys.stdout.flush()
         except (InputError, WorkError) as error:  # the status is the command's
             note(f"warning: {error}")
@@ -126,18 +205,31 @@ def _record(output: Path, program: str, arguments: list[str], environment: dict[
     return status
 
 
+def _keep(output: Path, where: Where) -> None:
+    """Keep an answer in the recording, if its file system takes it."""
+    try:
+        save_where(output, where_as_json(where))
+    except (InputError, WorkError, OSError) as error:
+        note(f"warning: {error}")
+
+
 def _facts() -> dict[str, Any]:
     """Return the conditions under which the command is started, as the provenance of a run has them."""
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     return {"started": started, "versions": {"earlybird": __version__}, "host": describe()}
 
 
-def _print(path: Path, as_json: bool) -> None:
-    """Look up the functions that call the MPI, and print the recording."""
-    recording = name_functions(load_recording(path), note)
-    print_recording(recording, Format.json if as_json else Format.table)
+def _named(path: Path) -> Recording:
+    """Return the recording with the functions that call the MPI."""
+    return name_functions(load_recording(path), note)
+
+
+def _print(recording: Recording, as_json: bool, where: Where | None = None) -> None:
+    """Print the recording; as JSON also `where` it hung."""
+    more = where_as_json(where) if where is not None else {}
+    print_recording(recording, Format.json if as_json else Format.table, more)
     if recording.ranks:
-        note(f"next: earlybird report {path_argument(path)} -o report.html")
+        note(f"next: earlybird report {path_argument(recording.path)} -o report.html")
 
 
 command = make_command(

@@ -9,6 +9,7 @@ import typer
 
 from earlybird.cli.options import shared
 from earlybird.cli.options.command import FORMAT, make_command
+from earlybird.cli.options.packing import ReplayPackingOptions
 from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import batch_script, measuring
 from earlybird.data.errors import InputError
@@ -23,10 +24,12 @@ from earlybird.measure.foreign_runs import refuse_unstated
 from earlybird.measure.launch_counts import DEFAULT_LAUNCHES
 from earlybird.measure.launchers import make_launcher
 from earlybird.measure.replays import (
+    DOUBLE_BYTES,
     better_combination,
     check_exchange,
     compare_run,
     exchange_settings,
+    packing_of,
     predict_stages,
     replayed_exchange,
     save_exchange,
@@ -72,6 +75,7 @@ def replay(
             "[default: with --profile, if ranks share cores]",
         ),
     ] = None,
+    packing: ReplayPackingOptions,
     output: shared.RunOption = None,
     mpi: shared.MpiOption = None,
     place: shared.PlaceOptions,
@@ -99,6 +103,7 @@ def replay(
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
         _check_given(run, settings, place, mpi, layout)
+        refuse_changes(run, settings, vars(packing))
         profile = profile or stored_profiles(run)
         variant = {name: given or settings.get(name) for name, given in variant.items()}
         stages, where = replayed_exchange(run)
@@ -108,14 +113,20 @@ def replay(
                 "and --then with --resume"
             )
     else:
+        packing_given = packing.read()
+        # What can never be replayed is refused before further options are asked for.
+        stages = [load_fitting_pattern(path) for path in paths]
+        for path in profile or ():
+            load_profile(path)
         if pattern is None or layout is None:
             missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
             raise InputError(f"replay needs {missing}; see `earlybird replay --help`")
-        stages, where = [load_fitting_pattern(path) for path in paths], parse_layout(layout, map_by)
+        where = parse_layout(layout, map_by)
         if len(stages) > 1 and empty:
             raise InputError("--empty applies to one exchange; omit it, or --then")
         place_settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
         settings = place_settings | exchange_settings(stages, where, profile or (), variant)
+        settings |= packing_given.to_json() if packing_given else {}
         effort = measuring.new_effort(
             session,
             DEFAULT_LAUNCHES if launches is None else launches,
@@ -124,7 +135,7 @@ def replay(
         )
     if any(variant.values()) and not profile:
         raise InputError("--share, --mixed and --combine apply to predictions; add --profile, or omit them")
-    messages = Pattern.joined(stages)
+    messages, packed = Pattern.joined(stages), packing_of(settings)
     profiles = [load_profile(path) for path in profile or ()]
     if session.print_script is not None:
         messages.check_ranks(where.num_ranks)
@@ -132,11 +143,13 @@ def replay(
         batch_script.print_slurm_script(context, run_path, where.num_nodes, effort.budget_s)
         return
     starter, resources = make_launcher(settings, effort.seed, note)
-    check_exchange(messages, where, starter)
+    check_exchange(messages, where, starter, packed)
     # Refuse an unsuitable profile before measuring.
     joined = merge_profiles(profiles) if profiles else None
     predicted_by = {name: given for name, given in variant.items() if given}
-    predictions = predict_stages(stages, where, joined, note=note, **predicted_by) if joined else {}
+    predictions = (
+        predict_stages(stages, where, joined, note=note, packing=packed, **predicted_by) if joined else {}
+    )
     if session.resume:
         refuse_other_network(run, settings, starter)
     else:
@@ -145,7 +158,9 @@ def replay(
         effort = suited_to(resources, effort)
         save = partial(save_exchange, messages, where)
         run = measuring.create_run(output, "replay", effort, starter, settings, save)
-    on = where, starter.flavour, resources.link_bytes_per_s
+    on = where, starter.flavour, resources.link_bytes_per_s, settings if packed else None
+    if packed and (messages.bytes % DOUBLE_BYTES).any():
+        note("packed messages have whole doubles: sizes are rounded up to multiples of 8 bytes")
     if len(stages) > 1:
         groups = [staged_group(stages, *on)]
     else:
@@ -154,10 +169,12 @@ def replay(
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
     if joined is not None:
-        compared = compare_run(run, messages, where, profiles, joined, predictions, note=note, **predicted_by)
+        compared = compare_run(
+            run, messages, where, profiles, joined, predictions, note=note, packing=packed, **predicted_by
+        )
         print_comparison(compared, format)
         if len(stages) == 1 and (
-            better := better_combination(compared, messages, where, joined, **predicted_by)
+            better := better_combination(compared, messages, where, joined, packing=packed, **predicted_by)
         ):
             note(better)
     else:

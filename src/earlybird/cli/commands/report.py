@@ -23,7 +23,7 @@ def report(
         typer.Argument(
             metavar="FILE|RUN/...",
             help="Any of: run folders, recordings, profiles, predictions, also of --nodes and --tolerance, "
-            "comparisons, advice, projections, patterns.",
+            "comparisons, advice, simulations, patterns.",
         ),
     ],
     layout: Annotated[

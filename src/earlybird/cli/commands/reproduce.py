@@ -14,7 +14,7 @@ from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import measuring
 from earlybird.cli.session.papers import measure_paper
 from earlybird.data import labels
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, WorkError
 from earlybird.data.shell_commands import command_text, no_option
 from earlybird.measure import sides
 from earlybird.measure.continued import refuse_changes
@@ -22,7 +22,7 @@ from earlybird.measure.effort import Effort
 from earlybird.measure.foreign_runs import refuse_unstated
 from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.suites import read_options
-from earlybird.papers.page import place_line, printed_table, rows_table, summary
+from earlybird.papers.page import place_line, printed_table, rows_table, summary, with_footnotes
 from earlybird.papers.paper import Paper
 from earlybird.papers.planned import estimate, plan_paper
 from earlybird.papers.registry import PAPERS, find_paper, paper_chapters
@@ -91,7 +91,11 @@ def reproduce(
     planned = [plan_paper(paper, folder, settings, options, one, effort.seed, note) for one in mpis or [""]]
     note(estimate(planned, effort))
     settings["mpis"] = mpis or [planned[0].launcher.flavour]
-    inputs = [path for one in planned for path in measure_paper(paper, one, settings, effort, session.quiet)]
+    measured = [measure_paper(paper, one, settings, effort, session.quiet) for one in planned]
+    failed = [sentence for one in measured for sentence in one.failed]
+    inputs = [path for one in measured for path in one.inputs]
+    if not inputs:
+        raise WorkError(failed[0])
 
     from earlybird.data.pattern import load_fitting_pattern
     from earlybird.present.fitted import with_fitted
@@ -102,6 +106,10 @@ def reproduce(
     page.write_page(material, folder / PAGE, paper_chapters)
     _print(paper, material, format, folder)
     note(f"samples are in {folder}, and the figures in {folder / PAGE}")
+    if failed:
+        raise WorkError(
+            failed[0] if not failed[1:] else f"{len(failed)} steps failed; the first: {failed[0]}"
+        )
 
 
 def _print(paper: Paper, material: Material, format: Format, folder: Path | None = None) -> None:
@@ -111,9 +119,12 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
     if folder is not None:
         value["folder"] = str(folder)
     if not print_data(format, value, records):
-        table = rows_table(paper, rows) if material.runs else printed_table(paper, rows)
+        noted, footnotes = with_footnotes(rows) if material.runs else (rows, [])
+        table = rows_table(paper, noted) if material.runs else printed_table(paper, rows)
         print_line(table.caption)
         print_table(table)
+        for line in footnotes:
+            print_line(line)
         print_line()
         repeated = summary(rows) if material.runs else ""
         for line in filter(None, (place_line(material, paper.name), paper.legend, repeated)):
@@ -124,7 +135,10 @@ def _continued(
     paper: Paper, folder: Path, launches: int | None, budget: float | None, session: LimitOptions
 ) -> tuple[Any, dict[str, Any], Effort]:
     """Return a run of the folder, the settings of all, and the effort for an MPI."""
+    _refuse_file(folder)
     found = sorted(folder.glob("*/*/run.json"))
+    if not found and folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} has no figures of a paper; give another -o, without --resume")
     if not found:
         raise InputError(
             f"{folder} has no run to continue; start with `{_command(paper, folder)}`, or give another -o"
@@ -142,8 +156,14 @@ def _continued(
     return run, settings, replace(effort, budget_s=budget_s)
 
 
+def _refuse_file(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give a folder with -o")
+
+
 def _refuse_used(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    _refuse_file(folder)
+    if folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} exists already; give another -o, or add --resume to continue what it has")
 
 

@@ -50,7 +50,7 @@ def show(
     """
     source = Path(files.shipped(source))
     if not source.exists():
-        raise InputError(f"{source} does not exist; {ALLOWED}")
+        raise InputError(f"{source} does not exist; {ALLOWED}{files.or_shipped(source)}")
     if format == "junit" and not _has_testcases(source):
         raise InputError(
             f"{source} has no testcases for --format junit, which checks, comparisons of runs and guidelines "

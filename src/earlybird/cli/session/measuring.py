@@ -101,17 +101,25 @@ def open_run(
 
 
 def run_session(
-    run: Run, launcher: Launcher, groups: Sequence[Group], effort: Effort, quiet: bool, resumable: bool = True
+    run: Run,
+    launcher: Launcher,
+    groups: Sequence[Group],
+    effort: Effort,
+    quiet: bool,
+    *,
+    resumable: bool = True,
+    tolerated: int = 0,
 ) -> Result:
     """Measure `groups` into `run`; print progress and warnings on stderr.
 
-    `resumable` says whether the calling command can continue the run.
+    `resumable` says whether the calling command can continue the run; `tolerated` is how many groups may fail
+    while the others are measured.
     """
     again = f"; continue with `{resume_command(run)}`" if resumable else ""
     launcher = with_link_measured(launcher, note)
     try:
         with shown_progress(quiet) as progress:
-            result = measure(run, launcher, effort.plan(groups), progress)
+            result = measure(run, launcher, replace(effort.plan(groups), tolerated=tolerated), progress)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; complete points are stored in {run.path}{again}") from None
     for remark in remarks_on(result, effort, again or "; a larger --budget narrows them"):

@@ -1,12 +1,14 @@
 """Measures the plan of a paper: for each MPI its steps, a profile, and the comparisons of its replays."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from earlybird.cli.session import measuring
 from earlybird.data import labels
+from earlybird.data.errors import WorkError
 from earlybird.data.profile import Profile, save_profile
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
@@ -18,6 +20,16 @@ from earlybird.papers.planned import PlannedPaper
 from earlybird.present.render.notes import note
 
 PROFILE = "profile.json"
+# Launches of a step that may fail before the step ends. More are an MPI that does not work.
+_TOLERATED = 2
+
+
+@dataclass(frozen=True)
+class MeasuredPaper:
+    """What one MPI has contributed: the `inputs` of the report, and what `failed`, in sentences."""
+
+    inputs: Sequence[Path]
+    failed: Sequence[str]
 
 
 def measure_paper(
@@ -26,9 +38,11 @@ def measure_paper(
     settings: Mapping[str, Any],
     effort: Effort,
     quiet: bool,
-) -> list[Path]:
-    """Measure the steps that are missing or incomplete, fit, and compare; return the inputs of the report."""
+) -> MeasuredPaper:
+    """Measure the steps that are missing or incomplete, fit, and compare. A step that fails keeps no other
+    from being measured."""
     runs: dict[str, Run] = {}
+    failed: dict[str, str] = {}
     for step in one.steps:
         of_step = one.effort_of(step, effort)
         path = one.folder / step.name
@@ -38,15 +52,20 @@ def measure_paper(
         else:
             run = _create(paper, step, path, one.launcher, settings, of_step)
         note(f"{labels.flavour(one.launcher.flavour)}, {step.name}:")
-        measuring.run_session(run, one.launcher, step.groups, of_step, quiet)
         runs[step.name] = run
-    inputs = [run.path for run in runs.values()]
-    fitted = [runs[step.name] for step in one.steps if step.is_fitted]
-    if fitted:
-        profile = _fit(fitted, one.folder / PROFILE)
-        _compare(one.steps, runs, profile)
+        try:
+            measuring.run_session(run, one.launcher, step.groups, of_step, quiet, tolerated=_TOLERATED)
+        except WorkError as error:
+            failed[step.name] = str(error)
+            note(f"warning: {error}")
+    inputs = [run.path for run in runs.values() if run.samples()]
+    steps = [step for step in one.steps if step.name not in failed]
+    fitted = [step for step in one.steps if step.is_fitted]
+    if fitted and all(step in steps for step in fitted):
+        profile = _fit([runs[step.name] for step in fitted], one.folder / PROFILE)
+        _compare(steps, runs, profile)
         inputs.append(one.folder / PROFILE)
-    return inputs
+    return MeasuredPaper(inputs, list(failed.values()))
 
 
 def _create(

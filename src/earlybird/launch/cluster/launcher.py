@@ -23,6 +23,9 @@ from earlybird.toolchain.build import kernel_path
 ONE_MACHINE = "EARLYBIRD_ONE_MACHINE"
 # In a user namespace every user is root, and Open MPI does not run as root without these.
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# The next cluster may have other links, and libearlybird would not notice; on a slow link a thorough
+# measurement of message costs takes long.
+_KEEP_NOTHING = {"EARLYBIRD_CACHE": "off"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class ClusterLauncher:
             ),
             threads=self.threads,
         )
-        preferred = made.preferred | (_AS_ROOT if self.cluster.user_namespace else {})
+        preferred = made.preferred | _KEEP_NOTHING | (_AS_ROOT if self.cluster.user_namespace else {})
         arguments = (*self.cluster.head_arguments(), *made.before_program)
         return replace(made, before_program=arguments, env=made.env | {ONE_MACHINE: "1"}, preferred=preferred)
 

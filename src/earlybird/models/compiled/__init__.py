@@ -1,7 +1,8 @@
 """Calls the loops of the models that are written in C, in the files next to this one; pip compiles them."""
 
 import ctypes
-from ctypes import c_bool, c_double, c_int, c_int64, c_void_p
+from collections.abc import Sequence
+from ctypes import c_bool, c_char_p, c_double, c_int, c_int64, c_uint, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 
 LIBRARY = "libearlybird_models.so"
 
-_INTEGERS = _REALS = _FLAGS = c_void_p  # an array, see `_call`
+_INTEGERS = _RANKS = _CLASSES = _LEVELS = _REALS = _FLAGS = c_void_p  # an array, see `_call`
+MAX_CLASSES = 1 << 16
 
 
 class _QueueCosts(ctypes.Structure):
@@ -26,18 +28,63 @@ class _QueueCosts(ctypes.Structure):
     )
 
 
+class _Program(ctypes.Structure):
+    """The structure eb_program of models.h."""
+
+    _fields_ = (
+        *((name, c_int64) for name in (
+            "num_ranks", "num_threads", "num_operations", "num_sets", "num_set_requests", "num_messages",
+            "num_collectives",
+        )),
+        *((name, c_void_p) for name in (
+            "thread_rank", "first", "operation", "operation_s", "argument", "set_first", "set_requests",
+            "message_bytes", "message_class", "collective_semantics", "collective_root",
+        )),
+    )  # fmt: skip
+
+
+class _Network(ctypes.Structure):
+    """The structure eb_network of models.h."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("num_nodes", "num_groups", "num_classes", "num_counts")),
+        *((name, c_void_p) for name in (
+            "node", "group", "bandwidth_bytes_per_s", "latency_s", "receive_s", "is_between", "waits",
+            "starts_inside",
+        )),
+    )  # fmt: skip
+
+
+class _Simulated(ctypes.Structure):
+    """The structure eb_simulated of models.h."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("end_s", "last_request", "begun_s", "left_s"))
+
+
 # As in models.h: result and arguments.
 _SIGNATURES = {
     "eb_staircase": (c_int, c_int64, _INTEGERS, c_int64, _INTEGERS, _REALS, _REALS),
-    "eb_completion_fractions": (c_int, c_int64, _INTEGERS, c_int64, _INTEGERS, _REALS),
+    "eb_completion_fractions": (c_int, c_int64, _RANKS, c_int64, _INTEGERS, _REALS),
     "eb_flows_create": (
-        c_void_p, c_int64, _INTEGERS, _INTEGERS, _INTEGERS, _INTEGERS, c_int64, c_int64, _INTEGERS, c_bool,
+        c_void_p, c_int64, _RANKS, _RANKS, _INTEGERS, _CLASSES, c_int64, c_int64, _INTEGERS, c_bool,
     ),
+    "eb_messages_select": (
+        c_int64, c_int64, _LEVELS, c_uint, _INTEGERS, _INTEGERS, _INTEGERS, _RANKS, _RANKS, _INTEGERS,
+        _LEVELS,
+    ),
+    "eb_messages_ends": (None, c_int64, _RANKS, _RANKS, _INTEGERS, _FLAGS, _FLAGS),
+    "eb_messages_classify": (
+        None, c_int64, _LEVELS, _RANKS, _INTEGERS, _INTEGERS, _INTEGERS, c_int64, _CLASSES, _INTEGERS,
+        _INTEGERS,
+    ),
+    "eb_messages_delivered": (None, c_int64, _RANKS, _RANKS, _CLASSES, _FLAGS, _REALS, _REALS, _REALS),
+    "eb_messages_last": (None, c_int64, _RANKS, _CLASSES, _FLAGS, _REALS, _REALS),
+    "eb_flows_num_messages": (c_int64, c_void_p),
     "eb_flows_num_bundles": (c_int64, c_void_p),
     "eb_flows_complete": (c_int, c_void_p, c_int64, _REALS, _REALS, c_double, c_double, _REALS),
     "eb_flows_destroy": (None, c_void_p),
     "eb_connections_create": (
-        c_void_p, c_int64, _INTEGERS, _INTEGERS, _INTEGERS, _INTEGERS, c_int64, _INTEGERS,
+        c_void_p, c_int64, _RANKS, _RANKS, _INTEGERS, _CLASSES, c_int64, _INTEGERS,
     ),
     "eb_connections_complete": (c_int, c_void_p, ctypes.POINTER(_QueueCosts), _REALS, _REALS),
     "eb_connections_destroy": (None, c_void_p),
@@ -51,6 +98,10 @@ _SIGNATURES = {
     "eb_exchange_num_messages": (c_int64, c_void_p, c_int),
     "eb_exchange_times": (None, c_void_p, _REALS, _REALS),
     "eb_exchange_destroy": (None, c_void_p),
+    "eb_program_simulate": (
+        c_int, ctypes.POINTER(_Program), ctypes.POINTER(_Network), ctypes.POINTER(_Simulated),
+        ctypes.POINTER(c_int64), ctypes.POINTER(c_char_p),
+    ),
 }  # fmt: skip
 
 
@@ -100,13 +151,106 @@ def completion_fractions(receiver: np.ndarray, num_receivers: int, size_bytes: n
         _call(
             "eb_completion_fractions",
             len(size_bytes),
-            integers(receiver),
+            ranks(receiver),
             num_receivers,
             integers(size_bytes),
             fractions,
         )
     )
     return fractions
+
+
+def select_messages(
+    level: np.ndarray, levels: Sequence[int], src: np.ndarray, dst: np.ndarray, size_bytes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return src, dst, sizes and levels, counted among the ascending `levels`, of the messages of these
+    levels; of one level None instead of zeros.
+
+    `level` (M,) is uint8, the other arrays (M,) int64; the ranks of the result are uint32.
+    """
+    num = sum(np.count_nonzero(level == k) for k in levels)
+    chosen_src, chosen_dst = np.empty(num, np.uint32), np.empty(num, np.uint32)
+    chosen_bytes = np.empty(num, np.int64)
+    chosen_level = np.empty(num, np.uint8) if len(levels) > 1 else None
+    _call(
+        "eb_messages_select", len(level), level, sum(1 << k for k in levels), integers(src), integers(dst),
+        integers(size_bytes), chosen_src, chosen_dst, chosen_bytes, chosen_level,
+    )  # fmt: skip
+    return chosen_src, chosen_dst, chosen_bytes, chosen_level
+
+
+def ends_of_messages(
+    src: np.ndarray, dst: np.ndarray, size_bytes: np.ndarray, num_ranks: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (P,) whether each rank sends a byte, and whether it receives one."""
+    sends, receives = np.zeros(num_ranks, np.bool_), np.zeros(num_ranks, np.bool_)
+    _call("eb_messages_ends", len(src), ranks(src), ranks(dst), integers(size_bytes), sends, receives)
+    return sends, receives
+
+
+def classify_messages(
+    level: np.ndarray | None,
+    dst: np.ndarray,
+    size_bytes: np.ndarray,
+    min_bytes: Sequence[Sequence[int]],
+    num_ranks: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the class of each message, (M,) uint16, and the (P, C) messages and bytes that ranks receive.
+
+    `min_bytes` has where the protocols of each level begin; `level` may be None if there is one.
+    """
+    first = np.cumsum([0, *map(len, min_bytes)])
+    num_classes = int(first[-1])
+    if num_classes > MAX_CLASSES:
+        raise ValueError(f"a profile has {num_classes} protocols; at most {MAX_CLASSES} are supported")
+    message_class = np.empty(len(dst), np.uint16)
+    num_received, volume_bytes = (np.zeros((num_ranks, num_classes), np.int64) for _ in range(2))
+    _call(
+        "eb_messages_classify", len(dst), level, ranks(dst), integers(size_bytes), integers(first),
+        integers([start for starts in min_bytes for start in starts]), num_classes, message_class,
+        num_received, volume_bytes,
+    )  # fmt: skip
+    return message_class, num_received, volume_bytes
+
+
+def delivered_s(
+    src: np.ndarray,
+    dst: np.ndarray,
+    message_class: np.ndarray,
+    waits: np.ndarray,
+    fraction: np.ndarray,
+    receive_s: np.ndarray,
+) -> np.ndarray:
+    """Return (P,) when the last message of each rank of a class with `waits`, (C,) bool, is delivered:
+    `fraction` (M,) of the time `receive_s` (P,) of its receiver; 0 for a rank without such messages."""
+    send_s = np.zeros(len(receive_s))
+    _call(
+        "eb_messages_delivered", len(src), ranks(src), ranks(dst), classes(message_class), waits,
+        reals(fraction), reals(receive_s), send_s,
+    )  # fmt: skip
+    return send_s
+
+
+def last_of_ranks_s(
+    rank: np.ndarray,
+    time_s: np.ndarray,
+    num_ranks: int,
+    message_class: np.ndarray | None = None,
+    counts: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return (P,) the last (M,) `time_s` of the messages of each rank, 0 without any; with `counts`, (C,)
+    bool, of those of a class that counts."""
+    last_s = np.zeros(num_ranks)
+    _call("eb_messages_last", len(rank), ranks(rank), message_class, counts, reals(time_s), last_s)
+    return last_s
+
+
+def ranks(values: object) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.uint32)
+
+
+def classes(values: object) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.uint16)
 
 
 def integers(values: object) -> np.ndarray:
@@ -145,10 +289,15 @@ class Flows:
     ) -> None:
         self._num_messages = len(src)
         self._flows = _call(
-            "eb_flows_create", len(src), integers(src), integers(dst), integers(size_bytes),
-            integers(message_class), num_classes, len(group), integers(group), by_process,
+            "eb_flows_create", len(src), ranks(src), ranks(dst), integers(size_bytes),
+            classes(message_class), num_classes, len(group), integers(group), by_process,
         )  # fmt: skip
         _check(self._flows is None)
+
+    @property
+    def num_competing(self) -> int:
+        """The number of messages with bytes."""
+        return int(_call("eb_flows_num_messages", self._flows))
 
     @property
     def num_bundles(self) -> int:
@@ -162,8 +311,11 @@ class Flows:
         tolerance_of_elapsed: float,
         tolerance_of_bound: float,
     ) -> np.ndarray:
-        """Return (M,) seconds; the tables are (n, C). Several threads may call it at once."""
-        finished_s = np.empty(self._num_messages)
+        """Return (M,) seconds, 0 for a message of 0 bytes; the tables are (n, C).
+
+        Several threads may call it at once.
+        """
+        finished_s = np.zeros(self._num_messages)
         _check(
             _call(
                 "eb_flows_complete", self._flows, len(receiving_bytes_per_s), reals(sending_bytes_per_s),
@@ -193,8 +345,8 @@ class Connections:
     ) -> None:
         self._num_messages = len(src)
         self._connections = _call(
-            "eb_connections_create", len(src), integers(src), integers(dst), integers(size_bytes),
-            integers(message_class), len(group), integers(group),
+            "eb_connections_create", len(src), ranks(src), ranks(dst), integers(size_bytes),
+            classes(message_class), len(group), integers(group),
         )  # fmt: skip
         _check(self._connections is None)
 
@@ -298,3 +450,71 @@ class ChangingExchange:
     def __del__(self) -> None:
         if getattr(self, "_exchange", None):
             library().eb_exchange_destroy(self._exchange)
+
+
+class BadProgram(Exception):
+    """The arrays of a program do not fit each other."""
+
+
+_BAD_PROGRAM, _DEADLOCK = -3, -4  # EB_BAD_PROGRAM, EB_DEADLOCK of models.h
+
+
+def simulate_program(
+    program: tuple[Any, ...], network: tuple[Any, ...]
+) -> tuple[int | None, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Simulate a program; see models.h, and `models.program` for the arguments, in the order of its classes.
+
+    Return the operation at which a thread waits for what never happens, or None; and the arrays of
+    eb_simulated. Raise BadProgram for arrays that do not fit each other.
+    """
+    num_ranks, *columns = program
+    kinds = ("q", "q", "B", "d", "q", "q", "q", "q", "q", "B", "q")
+    arrays = [np.ascontiguousarray(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    (
+        thread_rank,
+        first,
+        operation,
+        operation_s,
+        argument,
+        set_first,
+        requests,
+        size,
+        of_class,
+        meaning,
+        root,
+    ) = arrays
+    rates = reals(network[2])
+    network_kinds = ("q", "q", "d", "d", "d", "B", "B", "B")
+    costs = [np.ascontiguousarray(column, kind) for column, kind in zip(network, network_kinds, strict=True)]
+    num_operations, num_messages = len(operation), len(size)
+    lengths = {
+        "first": (first, len(thread_rank) + 1), "operation_s": (operation_s, num_operations),
+        "argument": (argument, num_operations), "message_class": (of_class, num_messages),
+        "root": (root, len(meaning)), "node": (costs[0], num_ranks), "group": (costs[1], num_ranks),
+        **{f"class column {k}": (column, rates.shape[1]) for k, column in enumerate(costs[3:])},
+    }  # fmt: skip
+    for name, (array, length) in lengths.items():
+        if array.shape != (length,):
+            raise BadProgram(f"{name} has the shape {array.shape}, not ({length},)")
+    if not len(set_first):
+        raise BadProgram("set_first has no element")
+    given = _Program(
+        num_ranks, len(thread_rank), num_operations, len(set_first) - 1, len(requests), num_messages,
+        len(meaning), *(array.ctypes.data for array in arrays),
+    )  # fmt: skip
+    on = _Network(
+        int(costs[0].max(initial=0)) + 1, int(costs[1].max(initial=0)) + 1, rates.shape[1], len(rates),
+        *(array.ctypes.data for array in costs),
+    )  # fmt: skip
+    end_s, last = np.empty(num_operations), np.empty(num_operations, np.int64)
+    begun_s, left_s = np.empty((2, num_messages))
+    into = _Simulated(*(array.ctypes.data for array in (end_s, last, begun_s, left_s)))
+    place, reason = c_int64(), c_char_p()
+    status = library().eb_program_simulate(
+        ctypes.byref(given), ctypes.byref(on), ctypes.byref(into), ctypes.byref(place), ctypes.byref(reason)
+    )
+    if status == _BAD_PROGRAM:
+        raise BadProgram(f"{(reason.value or b'').decode()} (number {place.value})")
+    if status != _DEADLOCK:
+        _check(status)
+    return place.value if status == _DEADLOCK else None, end_s, last, begun_s, left_s

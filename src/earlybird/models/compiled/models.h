@@ -21,23 +21,47 @@ int eb_staircase(int64_t num_groups, const int64_t *first, int64_t num_classes, 
 
 /* Equation (9) of Thune et al. 2023 in closed form: the fraction of its receiver's time at which each message is complete.
  * receiver[message] < num_receivers; fraction[message], 0 for a message of 0 bytes. */
-int eb_completion_fractions(int64_t num_messages, const int64_t *receiver, int64_t num_receivers, const int64_t *size_bytes,
+int eb_completion_fractions(int64_t num_messages, const uint32_t *receiver, int64_t num_receivers, const int64_t *size_bytes,
                             double *fraction);
+
+/* Copies the messages of the levels whose bits are set, in order, with their levels counted among these, from 0; returns how
+ * many. chosen_level may be NULL. */
+int64_t eb_messages_select(int64_t num, const uint8_t *level, unsigned levels, const int64_t *src, const int64_t *dst,
+                           const int64_t *size_bytes, uint32_t *chosen_src, uint32_t *chosen_dst, int64_t *chosen_bytes,
+                           uint8_t *chosen_level);
+/* Sets sends[rank] and receives[rank] of the ranks of messages with bytes. */
+void eb_messages_ends(int64_t num, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes, bool *sends,
+                      bool *receives);
+/* The class of each message: the last one of its level, level_first[level] to level_first[level + 1] - 1, with min_bytes up to
+ * its size, else the first; level NULL: all are of level 0. Adds up num_received[rank][class] and volume_bytes[rank][class]. */
+void eb_messages_classify(int64_t num, const uint8_t *level, const uint32_t *dst, const int64_t *size_bytes,
+                          const int64_t *level_first, const int64_t *min_bytes, int64_t num_classes, uint16_t *message_class,
+                          int64_t *num_received, int64_t *volume_bytes);
+/* Raises send_s[rank] to when the last of its messages of a class with waits[class] is delivered, fraction[message] of
+ * receive_s[rank] of its receiver. */
+void eb_messages_delivered(int64_t num, const uint32_t *src, const uint32_t *dst, const uint16_t *message_class, const bool *waits,
+                           const double *fraction, const double *receive_s, double *send_s);
+/* Raises last_s[rank] to the last time_s[message] of its messages; counts: only those of a class with counts[class], NULL: all. */
+void eb_messages_last(int64_t num, const uint32_t *rank, const uint16_t *message_class, const bool *counts, const double *time_s,
+                      double *last_s);
 
 /* Messages as flows through the sending end of one group and the receiving end of another. */
 typedef struct eb_flows eb_flows;
 
-/* All sizes are positive, and every message goes to another group. group[rank]; message_class[message] < num_classes. With
+/* Every message goes to another group; those of 0 bytes are left out. group[rank]; message_class[message] < num_classes. With
  * by_process every receiving process has the same weight, else every message. NULL if memory is short. */
-eb_flows *eb_flows_create(int64_t num_messages, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
-                          const int64_t *message_class, int64_t num_classes, int64_t num_ranks, const int64_t *group,
+eb_flows *eb_flows_create(int64_t num_messages, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
+                          const uint16_t *message_class, int64_t num_classes, int64_t num_ranks, const int64_t *group,
                           bool by_process);
 void eb_flows_destroy(eb_flows *flows);
+
+/* How many messages have bytes. */
+int64_t eb_flows_num_messages(const eb_flows *flows);
 
 /* How many sets of messages there are whose rates are always the same: the work of a step of eb_flows_complete. */
 int64_t eb_flows_num_bundles(const eb_flows *flows);
 
-/* When each message is complete by max-min fair sharing of both ends, finished_s[message].
+/* When each message with bytes is complete by max-min fair sharing of both ends, finished_s[message].
  *
  * sending and receiving are [n - 1][class], the capacity in bytes/s of an end with n unfinished processes, for n up to
  * num_counts, the most processes of an end. Completions within tolerance_of_elapsed * now, or tolerance_of_bound * the time
@@ -64,8 +88,8 @@ typedef struct {
 } eb_queue_costs;
 
 /* As for eb_flows_create; every rank posts its messages in the order given. */
-eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
-                                      const int64_t *message_class, int64_t num_ranks, const int64_t *group);
+eb_connections *eb_connections_create(int64_t num_messages, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
+                                      const uint16_t *message_class, int64_t num_ranks, const int64_t *group);
 void eb_connections_destroy(eb_connections *connections);
 
 enum { EB_STALLED = -2 }; /* not everything is complete, and nothing moves any more: a defect of the queues */
@@ -100,6 +124,63 @@ int64_t eb_exchange_num_messages(const eb_exchange *exchange, int level);
 /* Seconds of the slowest rank, the first one if several are; and of each rank, the sum of both being its time. */
 double eb_exchange_slowest_s(const eb_exchange *exchange, int64_t *slowest);
 void eb_exchange_times(const eb_exchange *exchange, double *intra_node_s, double *inter_node_s);
+
+/* A program: what the threads of ranks compute, send, receive and wait for, in order. */
+enum { EB_COMPUTE, EB_SEND, EB_RECEIVE, EB_WAIT_ALL, EB_WAIT_ANY, EB_ENTER, EB_NUM_OPERATIONS };
+/* Who waits for whom in a collective: all for all; all for the root; the root for all; each for those with smaller ranks. */
+enum { EB_ALL_WAIT, EB_WAIT_FOR_ROOT, EB_ROOT_WAITS, EB_PREFIX, EB_NUM_SEMANTICS };
+
+/* The operations of thread t are first[t] .. first[t + 1] - 1; the threads are in the order of their ranks. Each takes
+ * operation_s[k] of its thread: a computation; what a post occupies the processor, before it takes effect; what a wait or a
+ * collective costs after what it waits for. argument[k] is the message of a send or receive, the set of a wait, the collective
+ * that is entered; of EB_COMPUTE it is ignored.
+ *
+ * A set is requests, set_requests[set_first[s]] .. set_requests[set_first[s + 1] - 1]: the operations of the same rank that
+ * have posted them, each in one EB_WAIT_ALL at most; an EB_WAIT_ANY returns at the first that is complete. A collective that is
+ * entered is a request, too. Each message is sent once and received once. A wait for no request is a call of the MPI that
+ * waits for nothing. collective_root is a rank. */
+typedef struct {
+  int64_t num_ranks, num_threads, num_operations, num_sets, num_set_requests, num_messages, num_collectives;
+  const int64_t *thread_rank, *first;
+  const uint8_t *operation;
+  const double *operation_s;
+  const int64_t *argument;
+  const int64_t *set_first, *set_requests;
+  const int64_t *message_bytes, *message_class;
+  const uint8_t *collective_semantics;
+  const int64_t *collective_root;
+} eb_program;
+
+/* What messages cost. A class is a protocol of a level. Messages of a class with is_between share the ends of the nodes of
+ * their ranks as in eb_flows_complete, by message; others share with the receivers of their receiver's group what
+ * eb_staircase shares. bandwidth_bytes_per_s[n - 1][class], beyond num_counts constant. A message arrives latency_s after its
+ * last byte has left; it occupies the receiver's processor for receive_s when a wait completes it. With waits[class] it begins
+ * when it is sent and its receive is posted, and the send is complete when the last byte has left; else it begins at once and
+ * the send is complete. With starts_inside[class] it begins only when after that the receiver, and then the sender, is inside
+ * the MPI: in any operation but EB_COMPUTE, or at its end. */
+typedef struct {
+  int64_t num_nodes, num_groups, num_classes, num_counts;
+  const int64_t *node, *group; /* of each rank; the groups of different nodes are different ones */
+  const double *bandwidth_bytes_per_s;
+  const double *latency_s, *receive_s; /* of each class */
+  const uint8_t *is_between, *waits, *starts_inside;
+} eb_network;
+
+/* When each operation ended; the request that a wait waited for last, by its operation, or -1 if all were complete; when the
+ * first and last byte of each message left. NaN for what did not happen. */
+typedef struct {
+  double *end_s;             /* [operation] */
+  int64_t *last_request;     /* [operation] */
+  double *begun_s, *left_s; /* [message] */
+} eb_simulated;
+
+enum { EB_BAD_PROGRAM = -3, EB_DEADLOCK = -4 };
+
+/* Simulates the program from time 0, at which all threads begin inside the MPI. Arguments are checked: EB_BAD_PROGRAM with the
+ * reason in `reason`, a text that remains, and in *place the index that it is about. EB_DEADLOCK if threads wait for what never
+ * happens; *place is the operation of the first one. */
+int eb_program_simulate(const eb_program *program, const eb_network *network, const eb_simulated *result, int64_t *place,
+                        const char **reason);
 
 #ifdef __cplusplus
 }

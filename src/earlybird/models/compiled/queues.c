@@ -45,7 +45,7 @@ static bool order_by(const uint64_t *key, int64_t num, uint32_t *order) {
 }
 
 /* Which messages belong together: belongs_to[message], and the number of connections. */
-static int64_t find_pairs(const eb_connections *all, const int64_t *src, const int64_t *dst, uint64_t *key, uint32_t *order,
+static int64_t find_pairs(const eb_connections *all, const uint32_t *src, const uint32_t *dst, uint64_t *key, uint32_t *order,
                           uint32_t *belongs_to) {
   const int64_t num = all->num_messages;
   for (int64_t i = 0; i < num; i++) key[i] = (uint64_t)src[i] * (uint64_t)all->num_ranks + (uint64_t)dst[i];
@@ -60,7 +60,7 @@ static int64_t find_pairs(const eb_connections *all, const int64_t *src, const i
 
 /* The order in which the messages of a group are posted, one group after the other: the k-th messages of all its ranks come
  * before any (k+1)-th one. */
-static bool find_order_of_posting(const eb_connections *all, const int64_t *src, uint64_t *key, uint32_t *order) {
+static bool find_order_of_posting(const eb_connections *all, const uint32_t *src, uint64_t *key, uint32_t *order) {
   uint32_t *count = calloc((size_t)(all->num_ranks + 1), sizeof *count);
   if (!count) return false;
   for (int64_t i = 0; i < all->num_messages; i++) key[i] = (uint64_t)all->group[src[i]] << 32 | count[src[i]]++;
@@ -69,8 +69,8 @@ static bool find_order_of_posting(const eb_connections *all, const int64_t *src,
 }
 
 /* Numbers the connections in the order of their first messages, so that those that are in use at a time lie side by side. */
-static bool number_connections(eb_connections *all, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
-                               const int64_t *message_class, const uint32_t *belongs_to) {
+static bool number_connections(eb_connections *all, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
+                               const uint16_t *message_class, const uint32_t *belongs_to) {
   const int64_t num = all->num_messages;
   uint32_t *number = malloc((size_t)(all->num_connections + 1) * sizeof *number);
   if (!number) return false;
@@ -80,7 +80,7 @@ static bool number_connections(eb_connections *all, const int64_t *src, const in
     const uint32_t m = all->posted[i];
     if (number[belongs_to[m]] == UINT32_MAX) {
       number[belongs_to[m]] = numbered;
-      all->connections[numbered++] = (connection){.src = (uint32_t)src[m], .dst = (uint32_t)dst[m]};
+      all->connections[numbered++] = (connection){.src = src[m], .dst = dst[m]};
     }
     all->posted[i] = number[belongs_to[m]];
     all->connections[all->posted[i]].end++; /* how many, for now */
@@ -97,14 +97,14 @@ static bool number_connections(eb_connections *all, const int64_t *src, const in
     const uint32_t k = of->end++;
     all->message[k] = (uint32_t)i;
     all->end_byte[k] = (k == of->first ? 0 : all->end_byte[k - 1]) + size_bytes[i];
-    all->message_class[k] = (uint32_t)message_class[i];
+    all->message_class[k] = message_class[i];
   }
   free(number);
   return true;
 }
 
-static bool find_connections(eb_connections *all, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
-                             const int64_t *message_class) {
+static bool find_connections(eb_connections *all, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
+                             const uint16_t *message_class) {
   const size_t messages = (size_t)all->num_messages + 1;
   uint64_t *key = calloc(messages, sizeof *key);
   uint32_t *belongs_to = malloc(messages * sizeof *belongs_to);
@@ -119,8 +119,8 @@ static bool find_connections(eb_connections *all, const int64_t *src, const int6
   return done;
 }
 
-eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
-                                      const int64_t *message_class, int64_t num_ranks, const int64_t *group) {
+eb_connections *eb_connections_create(int64_t num_messages, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
+                                      const uint16_t *message_class, int64_t num_ranks, const int64_t *group) {
   eb_connections *all = calloc(1, sizeof *all);
   if (!all) return NULL;
   const size_t messages = (size_t)num_messages + 1;

@@ -110,31 +110,48 @@ int eb_staircase(int64_t num_groups, const int64_t *first, int64_t num_classes, 
   return work ? 0 : -1;
 }
 
-int eb_completion_fractions(int64_t num_messages, const int64_t *receiver, int64_t num_receivers, const int64_t *size_bytes,
-                            double *fraction) {
-  uint32_t *order = malloc((size_t)num_messages * sizeof *order + 1), *scratch = malloc((size_t)num_messages * sizeof *order + 1);
-  int64_t *place = calloc((size_t)num_receivers + 1, sizeof *place);
-  const int failed = order && scratch && place ? 0 : -1;
-  if (!failed) {
-    for (int64_t i = 0; i < num_messages; i++) scratch[i] = (uint32_t)i;
-    eb_order_by((const uint64_t *)size_bytes, num_messages, scratch, order);
-    for (int64_t i = 0; i < num_messages; i++) place[receiver[i] + 1]++;
-    for (int64_t r = 0; r < num_receivers; r++) place[r + 1] += place[r];
-    for (int64_t i = 0; i < num_messages; i++) order[place[receiver[scratch[i]]]++] = scratch[i];
-    for (int64_t begin = 0; begin < num_messages;) {
-      const int64_t end = place[receiver[order[begin]]]; /* now the end of each receiver's messages */
-      int64_t volume_bytes = 0, until_bytes = 0;
-      for (int64_t i = begin; i < end; i++) volume_bytes += size_bytes[order[i]];
-      for (int64_t i = begin; i < end; i++) {
-        const int64_t bytes = size_bytes[order[i]];
-        until_bytes += bytes;
-        fraction[order[i]] = (double)(until_bytes + (end - 1 - i) * bytes) / (double)(volume_bytes ? volume_bytes : 1);
-      }
-      begin = end;
-    }
+/* The fractions of the messages of one receiver, which need not be in order. key, order and scratch have room for them. */
+static void fractions_of(int64_t num, const uint32_t *message, const int64_t *size_bytes, uint64_t *key, uint32_t *order,
+                         uint32_t *scratch, double *fraction) {
+  int64_t volume_bytes = 0, until_bytes = 0;
+  for (int64_t i = 0; i < num; i++) {
+    key[i] = (uint64_t)size_bytes[message[i]];
+    order[i] = (uint32_t)i;
+    volume_bytes += size_bytes[message[i]];
   }
-  free(order);
-  free(scratch);
+  eb_order_by(key, num, order, scratch);
+  for (int64_t i = 0; i < num; i++) {
+    const int64_t bytes = (int64_t)key[order[i]];
+    until_bytes += bytes;
+    fraction[message[order[i]]] = (double)(until_bytes + (num - 1 - i) * bytes) / (double)(volume_bytes ? volume_bytes : 1);
+  }
+}
+
+int eb_completion_fractions(int64_t num_messages, const uint32_t *receiver, int64_t num_receivers, const int64_t *size_bytes,
+                            double *fraction) {
+  uint32_t *message = malloc((size_t)num_messages * sizeof *message + 1);
+  int64_t *place = calloc((size_t)num_receivers + 1, sizeof *place), most = 0;
+  if (!message || !place) {
+    free(message);
+    free(place);
+    return -1;
+  }
+  for (int64_t i = 0; i < num_messages; i++) place[receiver[i] + 1]++;
+  for (int64_t r = 0; r < num_receivers; r++) {
+    if (place[r + 1] > most) most = place[r + 1];
+    place[r + 1] += place[r];
+  }
+  for (int64_t i = 0; i < num_messages; i++) message[place[receiver[i]]++] = (uint32_t)i;
+  uint64_t *key = malloc((size_t)most * (sizeof *key + 2 * sizeof(uint32_t)) + 1);
+  for (int64_t begin = 0; key && begin < num_messages;) {
+    const int64_t end = place[receiver[message[begin]]]; /* now the end of each receiver's messages */
+    uint32_t *order = (uint32_t *)(key + most);
+    fractions_of(end - begin, message + begin, size_bytes, key, order, order + most, fraction);
+    begin = end;
+  }
+  const bool failed = !key;
+  free(key);
+  free(message);
   free(place);
-  return failed;
+  return failed ? -1 : 0;
 }

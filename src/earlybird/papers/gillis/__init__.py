@@ -8,6 +8,7 @@ from earlybird.papers.gillis.formulas import formula_rows
 from earlybird.papers.gillis.headlines import NAME, conditions, headline_rows, reproducing
 from earlybird.papers.page import chapter_of
 from earlybird.papers.paper import Paper, Row
+from earlybird.papers.verdicts import LEGEND
 from earlybird.present.core.parts import Chapter
 from earlybird.present.material import Material
 from earlybird.present.subjects.pipelines.view import Pipeline
@@ -45,4 +46,5 @@ PAPER = Paper(
     plan.remarks,
     _rows,
     _chapter,
+    LEGEND,
 )

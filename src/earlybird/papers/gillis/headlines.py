@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from earlybird.data import labels
 from earlybird.data.methods import AGGREGATED, EARLYBIRD, MANY, ONE_RECEIVES, OWN_CALLS, PER_PARTITION
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.papers.page import crowded_text, only_runs_of, runs_of
 from earlybird.papers.paper import NOT_MEASURED, Row
+from earlybird.papers.verdicts import is_close, quotient, verdict
 from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.points import Point
 from earlybird.present.material import Material, MeasuredRun, number_or_none
@@ -29,9 +31,9 @@ _PAPER_LEVEL = "inter_node"
 
 @dataclass(frozen=True)
 class _Found:
-    """A value measured here: as text, with the buffer and method that have it, and other values."""
+    """A ratio measured here, with the buffer and method that have it, and other values."""
 
-    here: str
+    ratio: Estimate
     point: Point
     method: str = EARLYBIRD
     others: tuple[str, ...] = ()
@@ -62,7 +64,14 @@ class Headline:
         figure = f"figure {self.figure}"
         like = [(one, found) for one in measured if self.is_like(one) and (found := self.find(one))]
         return [
-            Row(figure, self.quantity, self.printed, found.here, self._note(one, found), one.label)
+            Row(
+                figure,
+                self.quantity,
+                self.printed,
+                with_interval(found.ratio, ratio_text),
+                self._note(one, found),
+                one.label,
+            )
             for one, found in like
         ] or [Row(figure, self.quantity, self.printed, note=f"{NOT_MEASURED}: {self.without}")]
 
@@ -79,9 +88,10 @@ class Headline:
             differs.append(f"{setting.vcis} contexts (paper: {self.vcis})")
         if pipeline.oversubscribed:
             differs.append(crowded_text("threads", pipeline.run))
+        close = verdict(is_close(found.ratio, float(self.printed.split()[0])))
         method = f"{labels.method(found.method)}, {format_bytes(found.point.size_bytes)}"
         delay = f", delay rate {setting.late()}" if setting.gamma_s_per_byte else ""
-        return "; ".join([method + delay, *found.others, *differs])
+        return "; ".join([method + delay, close, *found.others, *differs])
 
 
 def reproducing(material: Material) -> list[Pipeline]:
@@ -117,9 +127,11 @@ def _mpi_versus_improved(pipeline: Pipeline) -> _Found | None:
     points = [point for point in pipeline.points if {OWN_CALLS, EARLYBIRD} <= point.speed_up.keys()]
     if not points:
         return None
-    ratios = [point.speed_up[EARLYBIRD].value / point.speed_up[OWN_CALLS].value for point in points]
+    pairs = [(point.speed_up[EARLYBIRD], point.speed_up[OWN_CALLS]) for point in points]
+    ratios = [improved.value / own.value for improved, own in pairs]
     others = f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes"
-    return _Found(ratio_text(ratios[0]), points[0], others=(others,))
+    improved, own = pairs[0]
+    return _Found(quotient(improved, own), points[0], others=(others,))
 
 
 def _early_bird(pipeline: Pipeline) -> _Found | None:
@@ -130,7 +142,7 @@ def _early_bird(pipeline: Pipeline) -> _Found | None:
     gains, theory = points[-1].speed_up, points[-1].ideal_speed_up
     others = [f"ideal speed-up {theory:.2f}"] if theory is not None else []
     others += [f"{labels.method(name)} {gains[name].value:.2f}" for name in _OTHERS[1:] if name in gains]
-    return _Found(with_interval(gains[EARLYBIRD], ratio_text), points[-1], others=tuple(others))
+    return _Found(gains[EARLYBIRD], points[-1], others=tuple(others))
 
 
 def _aggregated(pipeline: Pipeline) -> _Found | None:
@@ -147,7 +159,7 @@ def _penalty(pipeline: Pipeline, method: str = EARLYBIRD) -> _Found | None:
     gains = points[0].speed_up
     names = [name for name in _OTHERS if name != method and name in gains]
     others = tuple(f"{labels.method(name)} {1 / gains[name].value:.2f}" for name in names)
-    return _Found(with_interval(gains[method].inverse(), ratio_text), points[0], method, others)
+    return _Found(gains[method].inverse(), points[0], method, others)
 
 
 def _is_early(pipeline: Pipeline) -> bool:

@@ -81,43 +81,59 @@ def remarks(options: Options, resources: Resources) -> list[str]:
     return notes
 
 
+def contention(options: Options, resources: Resources) -> Options:
+    """Return the options of the suite for figure 5, threads with a partition each; figure 6 is the same with
+    contexts."""
+    level = outermost_level(options, resources)
+    many, _ = _threads(options, level, resources)
+    return _common(options, resources).changed(
+        threads=(many,), partitions=(many,), sizes_bytes=_sizes(options, resources, 16 * many),
+        gammas_s_per_byte=(0.0,),
+        methods=_methods(resources, *_COMPARED, "rma-single-passive", "rma-many-passive"),
+    )  # fmt: skip
+
+
+def _common(options: Options, resources: Resources) -> Options:
+    level, receivers = outermost_level(options, resources), options.receivers or THREADS_RECEIVE
+    return options.changed(levels=(level,), threads=(1,), receivers=receivers)
+
+
+def _sizes(options: Options, resources: Resources, first: int) -> tuple[int, ...]:
+    last = carried_bytes(_LARGEST_BYTES, outermost_level(options, resources), resources)
+    return powers(max(last, first), 16 if options.quick else 4, first)
+
+
+def _methods(resources: Resources, *names: str) -> tuple[str, ...]:
+    return tuple(name for name in names if is_here(name, resources))
+
+
 def _figures(options: Options, resources: Resources) -> dict[int, Options]:
     """Return the options of the suite for each figure of the paper."""
     level = outermost_level(options, resources)
     many, few = _threads(options, level, resources)
-    last = carried_bytes(_LARGEST_BYTES, level, resources)
-
-    def sizes(first: int) -> tuple[int, ...]:
-        return powers(max(last, first), 16 if options.quick else 4, first)
-
-    def methods(*names: str) -> tuple[str, ...]:
-        return tuple(name for name in names if is_here(name, resources))
-
-    receivers = options.receivers or THREADS_RECEIVE
-    common = options.changed(levels=(level,), threads=(1,), receivers=receivers)
-    contention = common.changed(
-        threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
-        methods=methods(*_COMPARED, "rma-single-passive", "rma-many-passive"),
-    )  # fmt: skip
+    common, of_threads = _common(options, resources), contention(options, resources)
     gathered = tuple(size for size in _AGGREGATION_BYTES if is_here(f"{AGGREGATED}{size}", resources))
     # On a slow link the paper's gamma has no effect: the same gamma*beta is used instead.
     gamma = default_gamma(level, resources)
     figures = {
         4: common.changed(
-            partitions=(1,), sizes_bytes=sizes(16), gammas_s_per_byte=(0.0,), methods=(ALL_METHODS,)
+            partitions=(1,), sizes_bytes=_sizes(options, resources, 16), gammas_s_per_byte=(0.0,),
+            methods=(ALL_METHODS,),
         ),
-        5: contention,
+        5: of_threads,
         7: common.changed(
-            threads=(few,), partitions=(32 * PAPER_FEW_THREADS,), sizes_bytes=sizes(512),
-            gammas_s_per_byte=(0.0,), methods=methods(*_COMPARED), aggregation_bytes=gathered or None,
+            threads=(few,), partitions=(32 * PAPER_FEW_THREADS,),
+            sizes_bytes=_sizes(options, resources, 512), gammas_s_per_byte=(0.0,),
+            methods=_methods(resources, *_COMPARED), aggregation_bytes=gathered or None,
         ),
         8: common.changed(
-            threads=(few,), partitions=(PAPER_FEW_THREADS,), sizes_bytes=sizes(1 << 10),
-            gammas_s_per_byte=(gamma,), methods=methods(*_COMPARED, "rma-single-passive"),
+            threads=(few,), partitions=(PAPER_FEW_THREADS,),
+            sizes_bytes=_sizes(options, resources, 1 << 10), gammas_s_per_byte=(gamma,),
+            methods=_methods(resources, *_COMPARED, "rma-single-passive"),
         ),
     }  # fmt: skip
     if resources.family == "mpich" and not hangs_with_contexts(level, resources):
-        figures[6] = contention.changed(vcis=(min(many, MPICH_WHEEL_CONTEXTS),))
+        figures[6] = of_threads.changed(vcis=(min(many, MPICH_WHEEL_CONTEXTS),))
     return figures
 
 

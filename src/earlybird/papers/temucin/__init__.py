@@ -9,6 +9,7 @@ from earlybird.papers.temucin.application import application_rows
 from earlybird.papers.temucin.panels import panel_figures
 from earlybird.papers.temucin.throughput import NAME, Throughput, throughputs
 from earlybird.papers.temucin.throughput_figures import throughput_figures
+from earlybird.papers.verdicts import LEGEND
 from earlybird.present.core.parts import Chapter
 from earlybird.present.material import Material
 from earlybird.present.subjects.partitioned.view import Metrics
@@ -56,4 +57,5 @@ PAPER = Paper(
     plan.remarks,
     _rows,
     _chapter,
+    LEGEND,
 )

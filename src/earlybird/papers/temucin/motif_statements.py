@@ -1,15 +1,29 @@
 """The findings of Temucin et al. 2022 on Sweep3D and Halo3D, next to the measurements here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from earlybird.data import labels
 from earlybird.data.kernels import HALO3D, SWEEP3D
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, MULTIPLE, OWN_CALLS
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.papers.paper import Row
-from earlybird.papers.temucin.statements import SAME, Found, judged, statement_rows
+from earlybird.papers.temucin.statements import Found, judged, statement_rows
 from earlybird.papers.temucin.throughput import TITLES, Throughput, throughput
+from earlybird.papers.verdicts import (
+    SAME,
+    Judgement,
+    Truth,
+    at_least,
+    exceeds,
+    is_close,
+    mostly,
+    no,
+    quotient,
+    value_text,
+    verdict,
+)
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.parts import grouped
 
@@ -24,7 +38,7 @@ _PARTITIONED = (EARLYBIRD, OWN_CALLS)
 _WITHOUT = "motifs need an MPI, and partitioned calls an MPI 4.0 or libearlybird"
 
 # The throughput of a style over that of another, by the size of the largest message.
-_Ratios = list[tuple[str, float]]
+_Ratios = list[tuple[str, Estimate]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +50,7 @@ class _Statement:
     motif: str
     methods: Sequence[str]
     other: str
-    holds: Callable[[Sequence[float]], bool]
+    holds: Judgement
 
     def found(self, measured: Sequence[Throughput]) -> list[Found]:
         """Return the values of each MPI and method."""
@@ -57,7 +71,7 @@ class _Statement:
 
     def _ratios(self, one: Throughput, method: str) -> _Ratios:
         ratios = [(point, one.ratio(point, method, self.other)) for point in one.points]
-        return [(format_bytes(point.size_bytes), found.value) for point, found in ratios if found]
+        return [(format_bytes(point.size_bytes), found.estimate) for point, found in ratios if found]
 
 
 def _by_mpi(measured: Sequence[Throughput]) -> dict[str, list[Throughput]]:
@@ -67,35 +81,39 @@ def _by_mpi(measured: Sequence[Throughput]) -> dict[str, list[Throughput]]:
     return grouped(measured, lambda one: labels.flavour(one.mpi) + f", {one.run.name}" * (one.mpi in several))
 
 
-def _mostly(holds: Callable[[float], bool]) -> Callable[[Sequence[float]], bool]:
-    """Return a function that says whether `holds` is true at more than half of the sizes."""
-    return lambda ratios: sum(map(holds, ratios)) > len(ratios) / 2
+def _is_faster(ratio: Estimate) -> Truth:
+    return exceeds(ratio, 1 + SAME)
 
 
-def _is_same(value: float) -> bool:
-    return max(value, 1 / value) <= 1 + SAME
+def _is_as_fast(ratio: Estimate) -> Truth:
+    return no(exceeds(Estimate.exact(1 / (1 + SAME)), ratio))
+
+
+def _gains(ratios: Sequence[Estimate]) -> Truth:
+    """Return whether one of the ratios reaches that of the paper."""
+    return at_least(1, [exceeds(ratio, PAPER_GAIN * (1 - SAME)) for ratio in ratios])
 
 
 _STATEMENTS = (
     _Statement(
         "all threads communicating, over one thread", "mostly faster",
-        SWEEP3D.name, (MULTIPLE,), FUNNELLED, _mostly(lambda value: value > 1 + SAME),
+        SWEEP3D.name, (MULTIPLE,), FUNNELLED, mostly(_is_faster),
     ),
     _Statement(
         "partitioned, over all threads communicating", "mostly as fast",
-        SWEEP3D.name, _PARTITIONED, MULTIPLE, _mostly(lambda value: value >= 1 / (1 + SAME)),
+        SWEEP3D.name, _PARTITIONED, MULTIPLE, mostly(_is_as_fast),
     ),
     _Statement(
         "partitioned, over one thread, largest messages", "faster",
-        SWEEP3D.name, _PARTITIONED, FUNNELLED, lambda ratios: ratios[-1] > 1 + SAME,
+        SWEEP3D.name, _PARTITIONED, FUNNELLED, lambda ratios: _is_faster(ratios[-1]),
     ),
     _Statement(
         "partitioned, over one thread, largest throughput", f"up to {PAPER_GAIN}x",
-        SWEEP3D.name, _PARTITIONED, FUNNELLED, lambda ratios: max(ratios) >= PAPER_GAIN * (1 - SAME),
+        SWEEP3D.name, _PARTITIONED, FUNNELLED, _gains,
     ),
     _Statement(
         "the styles, over one thread", "differ little", HALO3D.name, (MULTIPLE, *_PARTITIONED), FUNNELLED,
-        _mostly(_is_same),
+        mostly(lambda ratio: is_close(ratio, 1.0)),
     ),
 )  # fmt: skip
 
@@ -128,10 +146,12 @@ def _loss(label: str, alone: Throughput, most: Throughput, method: str) -> Found
     before, after = throughput(alone.points[-1], FUNNELLED), throughput(most.points[-1], method)
     if before is None or after is None or alone.points[-1].size_bytes != most.points[-1].size_bytes:
         return None
-    loss, threads = 1 - after.value / before.value, most.setting.threads
+    kept = quotient(after, before)
+    loss, threads = Estimate(1 - kept.value, 1 - kept.high, 1 - kept.low), most.setting.threads
     note = (
         f"one thread {format_bandwidth(before.value)}, {threads} threads with {threads} times the "
         f"computation {format_bandwidth(after.value)}"
     )
     note = "; ".join(filter(None, [note, most.crowded]))
-    return Found(label, method, labels.percent(loss), loss <= PAPER_LOSS + SAME, note)
+    outcome = verdict(no(exceeds(loss, PAPER_LOSS + SAME)))
+    return Found(label, method, value_text(loss, outcome, labels.percent), outcome, note)

@@ -6,11 +6,22 @@ from dataclasses import dataclass
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, NO_NOISE, OWN_CALLS, SINGLE, SINGLE_NOISE, UNIFORM_NOISE
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.papers.page import crowded_text, only_runs_of
 from earlybird.papers.paper import NOT_MEASURED, Row
 from earlybird.papers.temucin.noises import LESS_NOISE, MORE_NOISE, NOISES
 from earlybird.papers.temucin.throughput import NAME
+from earlybird.papers.verdicts import (
+    Judgement,
+    are_same,
+    differ,
+    falls,
+    peaks_inside,
+    rises,
+    value_text,
+    verdict,
+)
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.parts import grouped
 from earlybird.present.material import Material
@@ -23,23 +34,20 @@ NOTES = (
     "not leave a node, and threads that share a core become ready one after the other even without noise."
 )
 _METHODS = (EARLYBIRD, OWN_CALLS)
-AGREES, DIFFERS = "agrees", "differs"
-# A smaller relative difference is none, nor is a smaller difference of shares.
-SAME, _SAME_SHARE = 0.05, 0.02
 
 # The values that a statement is about, in order, with their names.
-_Values = list[tuple[str, float]]
+_Values = list[tuple[str, Estimate]]
 
 
 @dataclass(frozen=True)
 class Found:
-    """The named values of a method here, and whether the finding of the paper holds for them (None if there
-    are too few)."""
+    """The named values of a method here, and the verdict on the finding of the paper ("" if there are too
+    few values)."""
 
     label: str
     method: str
     here: str = ""
-    holds: bool | None = None
+    verdict: str = ""
     note: str = ""
 
 
@@ -51,7 +59,7 @@ class _Statement:
     quantity: str
     paper: str
     values: Callable[[Sequence[Metrics], str], _Values]
-    holds: Callable[[Sequence[float]], bool]
+    holds: Judgement
     format: Callable[[float], str]
 
     def found(self, measured: Sequence[Metrics]) -> list[Found]:
@@ -71,16 +79,17 @@ def _crowded(measured: Sequence[Metrics]) -> str:
 def judged(
     label: str,
     method: str,
-    values: Sequence[tuple[str, float]],
-    holds: Callable[[Sequence[float]], bool],
+    values: Sequence[tuple[str, Estimate]],
+    holds: Judgement,
     text_of: Callable[[float], str],
     note: str = "",
 ) -> Found:
     """Return named values with the verdict on them; fewer than two have none."""
     if len(values) < 2:
         return Found(label, method)
-    listed = ", ".join(f"{name}: {text_of(value)}" for name, value in values)
-    return Found(label, method, listed, holds([value for _, value in values]), note)
+    outcome = verdict(holds([value for _, value in values]))
+    listed = ", ".join(f"{name}: {value_text(value, outcome, text_of)}" for name, value in values)
+    return Found(label, method, listed, outcome, note)
 
 
 def statement_rows(
@@ -93,11 +102,11 @@ def statement_rows(
             quantity,
             paper,
             one.here,
-            "; ".join(filter(None, (labels.method(one.method), AGREES if one.holds else DIFFERS, one.note))),
+            "; ".join(filter(None, (labels.method(one.method), one.verdict, one.note))),
             one.label,
         )
         for one in found
-        if one.holds is not None
+        if one.verdict
     ]
     missing = f"{NOT_MEASURED}: {without}" if without else NOT_MEASURED
     return rows or [Row(figure, quantity, paper, note=missing)]
@@ -114,31 +123,6 @@ def metric_rows(measured: Sequence[Metrics]) -> list[Row]:
         for one in _STATEMENTS
         for row in statement_rows(one.figure, one.quantity, one.paper, one.found(measured))
     ]
-
-
-def _least_difference(values: Sequence[float]) -> float:
-    return max(SAME * max(abs(value) for value in values), _SAME_SHARE)
-
-
-def _rises(values: Sequence[float]) -> bool:
-    return values[-1] - values[0] > _least_difference(values)
-
-
-def _falls(values: Sequence[float]) -> bool:
-    return _rises(values[::-1])
-
-
-def _differ(values: Sequence[float]) -> bool:
-    return max(values) - min(values) > _least_difference(values)
-
-
-def _same(values: Sequence[float]) -> bool:
-    return not _differ(values)
-
-
-def _peak_inside(values: Sequence[float]) -> bool:
-    """Return whether the value in the middle exceeds those at both ends."""
-    return values[1] > values[0] and values[1] > values[-1]
 
 
 def _like(
@@ -176,10 +160,9 @@ def _with_little_noise(measured: Sequence[Metrics]) -> list[Metrics]:
     return _shortest(_like(measured, UNIFORM_NOISE, share=LESS_NOISE))
 
 
-def _value(one: Metrics, method: str, name: str, at: int) -> float | None:
+def _value(one: Metrics, method: str, name: str, at: int) -> Estimate | None:
     result = one.points[at].results.get(method)
-    estimate = metric(result, name) if result else None
-    return estimate.value if estimate else None
+    return metric(result, name) if result else None
 
 
 def _by_partitions(found: Sequence[Metrics], method: str, name: str, at: int) -> _Values:
@@ -212,7 +195,7 @@ def _peak(measured: Sequence[Metrics], method: str) -> _Values:
     values = _by_size(_shortest(_like(measured, UNIFORM_NOISE, share=MORE_NOISE)), method, BANDWIDTH)
     if len(values) < 3:
         return []
-    return [values[0], max(values[1:-1], key=lambda pair: pair[1]), values[-1]]
+    return [values[0], max(values[1:-1], key=lambda pair: pair[1].value), values[-1]]
 
 
 def _by_noise(measured: Sequence[Metrics], method: str) -> _Values:
@@ -246,7 +229,7 @@ _STATEMENTS = (
             "overhead with more partitions, smallest buffer",
             "grows",
             _overhead_of(cache),
-            _rises,
+            rises,
             ratio_text,
         )
         for cache in ("cold", "hot")
@@ -256,7 +239,7 @@ _STATEMENTS = (
         "overhead with larger buffers",
         "falls",
         lambda m, method: _ends(_by_size(_shortest(_like(m, NO_NOISE)), method, OVERHEAD)),
-        _falls,
+        falls,
         ratio_text,
     ),
     _Statement(
@@ -264,11 +247,11 @@ _STATEMENTS = (
         "without noise, compared with a single message",
         "the same",
         _against_single,
-        _same,
+        are_same,
         format_bandwidth,
     ),
     _Statement(
-        "perceived bandwidth", "with noise, by size", "peaks at medium sizes", _peak, _peak_inside,
+        "perceived bandwidth", "with noise, by size", "peaks at medium sizes", _peak, peaks_inside,
         format_bandwidth,
     ),
     _Statement(
@@ -276,18 +259,18 @@ _STATEMENTS = (
         "with more partitions, one late thread, smallest buffer",
         "grows",
         lambda m, method: _by_partitions(_with_late_thread(m), method, AVAILABILITY, 0),
-        _rises,
+        rises,
         labels.percent,
     ),
     _Statement(
-        "availability (b)", "by noise model, largest buffer", "differs", _by_noise, _differ, labels.percent
+        "availability (b)", "by noise model, largest buffer", "differs", _by_noise, differ, labels.percent
     ),
     _Statement(
         "availability (a)",
         "with larger buffers, one late thread",
         "falls",
         lambda m, method: _ends(_by_size(_with_late_thread(m), method, AVAILABILITY)),
-        _falls,
+        falls,
         labels.percent,
     ),
     _Statement(
@@ -295,11 +278,11 @@ _STATEMENTS = (
         "with more partitions, smallest buffer",
         "grows",
         lambda m, method: _by_partitions(_with_little_noise(m), method, EARLY_BIRD, 0),
-        _rises,
+        rises,
         labels.percent,
     ),
     _Statement(
-        "early-bird communication", "with more noise, largest buffer", "grows", _by_share, _rises,
+        "early-bird communication", "with more noise, largest buffer", "grows", _by_share, rises,
         labels.percent,
     ),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from earlybird.papers.page import chapter_of, crowded_text, only_runs_of, own_pr
 from earlybird.papers.paper import NOT_MEASURED, Paper, Row, Step
 from earlybird.papers.thune.experiments import (
     FIGURE_3,
+    MESH,
     cores_per_socket,
     exchanges,
     sweep_groups,
@@ -118,7 +119,7 @@ def _rows_of(material: Material, measured: list[Sweep]) -> list[Row]:
             note="Table II has 12.9%",
         )
     )
-    rows += [one.row() for one in realistic()]
+    rows += _meshes(material)
     rows += _packing(profiles)
     largest = realistic()[-1]
     accuracy = Row(
@@ -167,13 +168,7 @@ def _figure_3(measured: list[Sweep]) -> Iterator[Row]:
 
 def _verified(verification: Verification, material: Material) -> Iterator[Row]:
     """Yield the error of each printed model, of every MPI that replayed the exchange."""
-    found = [
-        (run, comparison)
-        for run in material.runs
-        if step_of(run) == verification.step
-        for comparison in material.comparisons
-        if str(comparison.extra.get("run_id")) == str(run.header.get("id"))
-    ]
+    found = _replays(verification.step, material)
     for model, printed in verification.errors.items():
         quantity = f"total relative error of {model}, {verification.what}, {labels.level(verification.level)}"
         rows = [
@@ -183,7 +178,7 @@ def _verified(verification: Verification, material: Material) -> Iterator[Row]:
                 printed,
                 percent_text(comparison.error[model]),
                 _replay_note(run, comparison, model),
-                labels.flavour(str(settings_of(run).get("mpi") or "")),
+                _mpi_of(run),
             )
             for run, comparison in found
             if model in comparison.error
@@ -191,6 +186,38 @@ def _verified(verification: Verification, material: Material) -> Iterator[Row]:
         yield from rows or [
             Row(verification.figure, quantity, printed, note=_without(verification.level, "a replay"))
         ]
+
+
+def _replays(step: str, material: Material) -> list[tuple[MeasuredRun, Comparison]]:
+    """Return the runs of a step that replayed an exchange, each with its comparison."""
+    return [
+        (run, comparison)
+        for run in material.runs
+        if step_of(run) == step
+        for comparison in material.comparisons
+        if str(comparison.extra.get("run_id")) == str(run.header.get("id"))
+    ]
+
+
+def _mpi_of(run: MeasuredRun) -> str:
+    return labels.flavour(str(settings_of(run).get("mpi") or ""))
+
+
+def _meshes(material: Material) -> Iterator[Row]:
+    """Yield the errors of Tables III and IV, next to that of the mesh here in the rows with the nearest
+    number of processes."""
+    model = "staircase"
+    found = [(run, one) for run, one in _replays(MESH, material) if model in one.error]
+    for printed in realistic():
+        rows = []
+        for run, comparison in found:
+            ranks = len(comparison.measured_s)
+            nearest = min(abs(each.ranks - ranks) for each in realistic())
+            if abs(printed.ranks - ranks) == nearest:
+                paper = f"a generated mesh in {ranks} parts" + f" (paper: {printed.ranks})" * (nearest > 0)
+                note = f"{paper}; {_replay_note(run, comparison, model)}"
+                rows.append(printed.row(f"{comparison.error[model]:.3f}", note, _mpi_of(run)))
+        yield from rows or [printed.row()]
 
 
 def _packing(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:

@@ -1,13 +1,17 @@
-"""The exchanges of Thune et al. 2023 that fit on any machine: figure 3, Table II and figure 5."""
+"""The exchanges of Thune et al. 2023 that fit on any machine: figure 3, Table II, figure 5, and a mesh."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
+from earlybird.data import labels
+from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
+from earlybird.data.units import format_bytes
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, link_of, powers
 from earlybird.measure.suites import exchange_group
 from earlybird.patterns.pairs import pairs_exchange
@@ -18,11 +22,17 @@ FIGURE_3, MIDDLE = "figure3", "middle_bytes"
 _HALVES = (4, 2, 1)
 PAIRS = ("2s", "s", "s/2")
 _LARGEST_BYTES, _SMALLEST_BYTES = 2 * MIB, 2
+_MAX_S_BYTES = 512 * MIB  # twice as much is still the count of a message
 # Of Table II's exchange on one socket: messages of each rank; its volumes per rank are 0.05 to 0.5 MB.
 _NEIGHBOURS, _VOLUMES_BYTES = 3, (50_000, 500_000)
 _MAX_PER_SOCKET, _MIN_PER_SOCKET = 32, 4
 # Of its realistic exchanges: messages per rank, and their sizes.
 _MESSAGES_PER_RANK, _MESSAGE_BYTES = {"inter_socket": 3.4, "inter_node": 15.5}, (300, 500_000)
+# Of the meshes of Tables III and IV: about the volume of each process in Table III. With fewer parts, ranks
+# have few neighbours; with more, making the pattern takes minutes.
+MESH, _PART_BYTES = "tables3-4-mesh", 500_000
+_MIN_PARTS, _MAX_PARTS = 8, 1024
+_CELLS_PER_PART, _FEWEST_PER_PART, _CELLS = 1000, 100, 32_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,12 @@ def sweep_groups(options: Options, mpi: str) -> list[Group]:
     """Return the exchange of figure 3 for each s from 2 B to 2 MiB."""
     factor = 16 if options.quick else 2
     sizes = options.sizes_bytes or powers(_LARGEST_BYTES, factor, _SMALLEST_BYTES)
+    if min(sizes) < _SMALLEST_BYTES or max(sizes) > _MAX_S_BYTES:
+        wrong = next(size for size in sizes if not _SMALLEST_BYTES <= size <= _MAX_S_BYTES)
+        raise InputError(
+            f"--sizes has {labels.counted(wrong, 'byte')}, and the pairs of figure 3 exchange 2s, s and s/2; "
+            f"give {_SMALLEST_BYTES} B to {format_bytes(_MAX_S_BYTES)}, such as 2..2MiB"
+        )
     groups = []
     for size in sizes:
         group = exchange_group(sweep_pattern(size), sweep_layout(), mpi)
@@ -68,7 +84,7 @@ def cores_per_socket(resources: Resources) -> int:
 
 
 def exchanges(resources: Resources) -> list[Exchange]:
-    """Return the exchanges of Table II and figure 5 that the levels here allow."""
+    """Return the exchanges of Table II and figure 5 that the levels here allow, and that of a mesh."""
     per_socket = min(max(cores_per_socket(resources), _MIN_PER_SOCKET), _MAX_PER_SOCKET)
     sockets = 2 if "inter_socket" in resources.cores else 1
     whole = parse_layout(f"1x{sockets}x{per_socket}")
@@ -92,7 +108,34 @@ def exchanges(resources: Resources) -> list[Exchange]:
         layout = parse_layout(f"{nodes}x1x{max(ranks, 2)}")
         most = carried_bytes(_MESSAGE_BYTES[1], "inter_node", resources, layout.num_ranks)
         found.append(Exchange("table2-inter_node", _between(layout.node, "inter_node", most), layout))
-    return found
+    layout = _mesh_layout(resources)
+    return [*found, Exchange(MESH, _mesh_exchange(layout.num_ranks), layout)]
+
+
+def _mesh_layout(resources: Resources) -> Layout:
+    """Return the layout of all cores, and of `_MIN_PARTS` ranks at least."""
+    nodes, sockets = resources.nodes, 2 if "inter_socket" in resources.cores else 1
+    per_socket = cores_per_socket(resources)
+    if link_of("inter_node", resources) is not None:
+        per_socket = 1  # virtual nodes share the cores of one machine
+    groups = min(nodes * sockets, _MAX_PARTS)
+    per_socket = min(max(per_socket, -(-_MIN_PARTS // groups)), max(_MAX_PARTS // groups, 1))
+    return parse_layout(f"{groups // sockets}x{sockets}x{per_socket}")
+
+
+@cache
+def _mesh_exchange(num_parts: int) -> Pattern:
+    """Return the exchange of a generated mesh in `num_parts` parts, with the paper's volume per process."""
+    from earlybird.patterns.ghost import ghost_exchange  # imported late: scipy and METIS
+    from earlybird.patterns.mesh import tetrahedral_mesh
+    from earlybird.patterns.partition import partition_cells
+
+    cells = min(_CELLS_PER_PART * num_parts, max(_CELLS, _FEWEST_PER_PART * num_parts))
+    graph = tetrahedral_mesh(cells)
+    part = partition_cells(graph, num_parts)
+    sent_cells = ghost_exchange(graph, part, bytes_per_cell=1).total_bytes
+    doubles = round(_PART_BYTES * num_parts / sent_cells / 8)
+    return ghost_exchange(graph, part, bytes_per_cell=8 * doubles)
 
 
 def _on_sockets(per_socket: int, sockets: int) -> Pattern:

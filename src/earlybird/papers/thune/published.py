@@ -81,11 +81,12 @@ class Realistic:
     what: str
     error: str
 
-    def row(self) -> Row:
-        nodes = self.layout.split("x")[0]
-        needs = f"needs {self.ranks} cores on {labels.counted(int(nodes), 'node')} and the paper's mesh"
-        return Row(f"Table {self.table}", f"{self.cpu}, {self.ranks} processes, {self.what}", self.error,
-                   note=f"{NOT_MEASURED}: {needs}")  # fmt: skip
+    def row(self, here: str = "", note: str = "", mpi: str = "") -> Row:
+        """Return the row with the error of an exchange here; without one, with what it would take."""
+        nodes = labels.counted(int(self.layout.split("x")[0]), "node")
+        needs = f"{NOT_MEASURED}: needs {self.ranks} cores on {nodes}, for {self.ranks} parts of a mesh"
+        quantity = f"{self.cpu}, {self.ranks} processes, {self.what}"
+        return Row(f"Table {self.table}", quantity, self.error, here, note if here else needs, mpi)
 
 
 @cache

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from earlybird.compare import ranking
 from earlybird.compare.ranking import Crossover
@@ -14,9 +14,11 @@ from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.statistics import MEDIAN, Statistic
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, number_or_none
 from earlybird.present.core.parts import grouped
-from earlybird.present.material import Material, MeasuredRun, number_or_none
+
+if TYPE_CHECKING:  # the records of all inputs would be imported by every command that prints a table
+    from earlybird.present.material import Material, MeasuredRun
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ class Group:
     """The samples of one run, MPI and setting. `label` names the MPI, and the run if several runs measured
     the same."""
 
-    run: MeasuredRun
+    run: "MeasuredRun"
     mpi: str
     setting: Any
     label: str
@@ -182,7 +184,7 @@ class Group:
         )
 
 
-def groups(material: Material, setting_of: Callable[[Sample], Any]) -> list[Group]:
+def groups(material: "Material", setting_of: Callable[[Sample], Any]) -> list[Group]:
     """Return the samples that have a setting (not None), by run, MPI and setting."""
     samples_of: dict[tuple[str, Any, int], list[Sample]] = {}
     for number, run in enumerate(material.runs):
@@ -249,7 +251,7 @@ class Measured(Generic[_Setting]):
 
     label: str
     mpi: str
-    run: MeasuredRun
+    run: "MeasuredRun"
     setting: _Setting
     samples: tuple[Sample, ...]
     points: tuple[Point, ...]
@@ -275,7 +277,7 @@ _Series = TypeVar("_Series", bound=Measured[Any])
 
 def measured_series(
     kind: type[_Series],
-    material: Material,
+    material: "Material",
     setting_of: Callable[[Sample], Any],
     fitted: Mapping[tuple[Any, ...], float] | None = None,
 ) -> list[_Series]:

@@ -26,11 +26,11 @@ MEANS = (
 )
 # Of a recorded program.
 PROGRAM_MEANS = (
-    "Times are of the whole run with one change. What the models predict as saved is subtracted from the "
-    "recorded time; the 95 % interval contains the uncertainty of the profile and the error of such models, "
-    "but not the assumptions. The first alternative is advised: of those that are clearly faster, the change "
-    "that needs the least effort within 5 % of the fastest; if none is, as recorded. Never add gains, and "
-    "run the program with the change to check it."
+    "Times are of the whole run, simulated with one change, or with several together; the 95 % interval "
+    "contains the difference between the run and its simulation as recorded, and the uncertainty of the "
+    "profile, but not the assumptions. The first alternative is advised: of those that are clearly faster, "
+    "what needs the least effort within 5 % of the fastest; if none is, as recorded. Run the program with "
+    "the change to check it."
 )
 LAYOUT_MEANS = (
     "Times are those of the slowest rank of the exchange, by the model alone: the 95 % interval contains the "
@@ -77,7 +77,7 @@ def _absent(material: Material) -> list[tuple[str, str]]:
 
 
 def _means(pieces: Sequence[Advice]) -> list[str]:
-    """Return the meaning of the values of the pieces, and the assumptions of projections of programs."""
+    """Return the meaning of the values of the pieces, and the assumptions of simulations of programs."""
     programs = [advice for advice in pieces if advice.operation == view.PROGRAM]
     exchanges = [advice for advice in pieces if advice.operation in view.OF_EXCHANGES]
     lines = [LAYOUT_MEANS] if exchanges else []

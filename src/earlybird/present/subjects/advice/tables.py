@@ -13,7 +13,7 @@ from earlybird.present.subjects.advice import view
 # Values of an alternative that are part of its name, or only for other programs.
 _NO_COLUMN = ("vcis", "algorithm", "segment_bytes", "source")
 # Heads that differ from the keys in the file.
-_HEADS = {"message_bytes": "largest", "edge_cut": "cut edges", "kind": "change", "functions": "in"}
+_HEADS = {"message_bytes": "largest", "edge_cut": "cut edges", "functions": "in"}
 
 
 def alternatives_table(advice: Advice) -> Table:

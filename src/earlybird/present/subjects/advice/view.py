@@ -6,7 +6,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
-from earlybird.data.projection import is_bound, speed_up_text, time_text
+from earlybird.data.speed_ups import is_bound, speed_up_text, time_text
 from earlybird.data.units import format_bytes, format_seconds, number_or_none
 from earlybird.present.core.notation import interval_text, ratio_text, with_interval
 from earlybird.present.core.text import NOTHING
@@ -118,16 +118,16 @@ def describe_speed_up(advice: Advice, alternative: Alternative) -> str:
 
 
 def speed_up_and_interval(alternative: Alternative) -> tuple[str, str]:
-    """Return `2.40` and `2.20 .. 2.60`; `at least 1.09` and "" where a projection knows only that."""
+    """Return `2.40` and `2.20 .. 2.60`; `at least 1.09` and "" where a simulation knows only that."""
     if alternative.speed_up is None:
         return "unknown", ""
-    if _is_projected_bound(alternative):
+    if _is_bound_alone(alternative):
         return speed_up_text(alternative.speed_up, ratio_text), ""
     return ratio_text(alternative.speed_up.value), interval_text(alternative.speed_up, ratio_text)
 
 
-def _is_projected_bound(alternative: Alternative) -> bool:
-    """Return whether it is a projected change with a bound of its speed-up alone."""
+def _is_bound_alone(alternative: Alternative) -> bool:
+    """Return whether it is a change of a program of which only a bound of the speed-up is known."""
     speed_up = alternative.speed_up
     return "kind" in alternative.extra and speed_up is not None and is_bound(speed_up)
 
@@ -157,8 +157,8 @@ def notes(
 
 
 def format_time(alternative: Alternative) -> str:
-    """Return `5.9 ms (5.8 ms .. 6 ms)`; `at most 890 ms` where a projection knows only that."""
-    if _is_projected_bound(alternative):
+    """Return `5.9 ms (5.8 ms .. 6 ms)`; `at most 890 ms` where a simulation knows only that."""
+    if _is_bound_alone(alternative):
         return time_text(alternative.time_s, alternative.speed_up)
     return with_interval(alternative.time_s, format_seconds)
 

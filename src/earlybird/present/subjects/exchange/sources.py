@@ -16,8 +16,9 @@ from earlybird.present.core.parts import grouped
 from earlybird.present.material import Material, MeasuredRun
 from earlybird.present.subjects.exchange.view import Exchange
 
-# Indices of `Exchange.parts`, the one that a person asks for first: layout, MPI, ranks, messages, pattern.
-_NAMING_PARTS = (2, 3, 0, 1, 4)
+# Indices of `Exchange.parts`, the one that a person asks for first: layout, MPI, packing, ranks, messages,
+# pattern.
+_NAMING_PARTS = (2, 3, 5, 0, 1, 4)
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -35,11 +36,8 @@ def exchanges(material: Material) -> list[Exchange]:
     ]
     compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
     for run in material.runs:
-        given += (
-            _measured_exchanges(run, patterns, material.statistic)
-            if str(run.header.get("id")) not in compared
-            else []
-        )
+        if str(run.header.get("id")) not in compared and not _is_drawn_elsewhere(run, patterns):
+            given += _measured_exchanges(run, patterns, material.statistic)
     for k, prediction in enumerate(material.predictions):
         source = file_of.get(prediction.pattern_sha256) or material.name_of("predictions", k)
         _add_prediction(given, predicted_exchange(source, prediction, patterns, material.layout))
@@ -50,6 +48,13 @@ def exchanges(material: Material) -> list[Exchange]:
         if digest not in drawn
     ]
     return _named(given)
+
+
+def _is_drawn_elsewhere(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> bool:
+    """Return whether the exchanges of a run are the figure of a paper, as those without a pattern are."""
+    settings = run.header.get("settings")
+    digests = {str(sample.config.get("pattern_sha256")) for sample in run.samples}
+    return isinstance(settings, dict) and bool(settings.get("reproduce")) and digests.isdisjoint(patterns)
 
 
 def patterned_exchange(source: str, pattern: Pattern, where: Layout | None) -> Exchange:

@@ -75,19 +75,26 @@ class Exchange:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Ranks, messages, layout, MPI and pattern, "" where unknown."""
+        """Ranks, messages, layout, MPI, pattern and what packs the messages, "" where unknown."""
         return (
             labels.counted(self.num_ranks, "rank"),
             labels.counted(self.pattern.num_messages, "message") if self.pattern is not None else "",
             f"layout {self.layout}" if self.layout else "",
             labels.flavour(self.mpi) if self.mpi else "",
             f"pattern {self.digest[:8]}" if self.digest else "",
+            self.packed,
         )
 
     @property
     def mpi(self) -> str:
         """The label of the MPI; "" if it was not measured."""
         return str(self.samples[0].config.get("mpi", "")) if self.samples else ""
+
+    @property
+    def packed(self) -> str:
+        """`strided data packed by mpi`; "" if ranks sent contiguous buffers."""
+        config = self.samples[0].config if self.samples else {}
+        return f"{config['packing']} data packed by {config.get('packing_by')}" if "packing" in config else ""
 
     @property
     def map_by(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earlybird.compare.motifs import Scaling, cells_text, compared_with_best, mapping_of, scaling
 from earlybird.compare.ratios import Ratio
@@ -14,11 +14,13 @@ from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import FUNNELLED
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
-from earlybird.data.units import format_seconds, whole_number
+from earlybird.data.units import format_seconds, number_or_none, whole_number
 from earlybird.present.core import points
 from earlybird.present.core.parts import grouped
 from earlybird.present.core.points import Measured, Point, groups
-from earlybird.present.material import Material, number_or_none
+
+if TYPE_CHECKING:  # the records of all inputs of reports would be imported by every `earlybird measure`
+    from earlybird.present.material import Material
 
 WEAK = "weak"
 
@@ -161,7 +163,7 @@ def setting_text(motif: Motif, with_ranks: bool = True) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def motifs(material: Material) -> list[Motif]:
+def motifs(material: "Material") -> list[Motif]:
     """Return the motifs of every run, MPI and setting, sorted by setting."""
     all_groups = groups(material, _setting)
     # One label for all settings of a run and MPI: scaling compares settings that other runs may not have.

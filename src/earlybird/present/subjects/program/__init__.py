@@ -1,1 +1,1 @@
-"""Presentation of a projection: what changes of a recorded program would gain."""
+"""Presentation of simulated programs: what determines the run time, and what changes would gain."""

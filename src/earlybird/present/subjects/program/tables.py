@@ -1,61 +1,93 @@
-"""Tables of a projection: the phases as recorded and predicted, and every change."""
+"""Tables of the simulation of a recorded program: its call sites, phases, critical path and windows."""
 
-from earlybird.data.projection import has_interval, speed_up_text, time_text
-from earlybird.data.schema import Estimate
-from earlybird.data.units import format_seconds
-from earlybird.present.core.notation import interval_text, ratio_text
+from earlybird.data import labels
+from earlybird.data.simulated_program import SimulatedProgram
+from earlybird.data.tolerance import LATENCY, growth_text
+from earlybird.data.units import format_bandwidth, format_seconds
 from earlybird.present.core.table import Column, Table
-from earlybird.present.subjects.program.view import Gain, Projected
 from earlybird.present.subjects.recording.view import first_names
 
+MAX_PATH = 10  # parts of the critical path in a terminal
+_SITES = (
+    Column("call", lambda row: row.call, left=True),
+    Column("in", lambda row: row.site, left=True, folded=True),
+    Column("phase", lambda row: ", ".join(map(str, row.phases)), optional=True),
+    Column(
+        "recorded", lambda row: "" if row.recorded_s is None else format_seconds(row.recorded_s), detail=True
+    ),
+    Column("computing before", lambda row: format_seconds(row.computing_s)),
+    Column("waiting", lambda row: format_seconds(row.waiting_s)),
+    Column("transfer", lambda row: format_seconds(row.transfer_s)),
+)
 _PHASES = (
-    Column("phase", lambda phase: phase.number),
-    Column("calls", lambda phase: first_names(phase.calls), left=True, folded=True),
-    Column("in", lambda phase: first_names(phase.functions), left=True, folded=True),
-    Column("epochs", lambda phase: phase.epochs),
-    Column("time", lambda phase: format_seconds(phase.time_s)),
-    Column("in MPI", lambda phase: format_seconds(phase.mpi_s)),
-    Column("predicted", lambda phase: "" if phase.model_s is None else format_seconds(phase.model_s)),
+    Column("phase", lambda row: row.number),
+    Column("calls", lambda row: first_names(row.calls), left=True, folded=True),
+    Column("in", lambda row: first_names(row.functions), left=True, folded=True),
+    Column("epochs", lambda row: row.epochs),
+    Column("recorded", lambda row: format_seconds(row.recorded_s)),
+    Column("in MPI", lambda row: format_seconds(row.in_mpi_s)),
+    Column("computing before", lambda row: format_seconds(row.computing_s)),
+    Column("waiting", lambda row: format_seconds(row.waiting_s)),
+    Column("transfer", lambda row: format_seconds(row.transfer_s)),
 )
-_CHANGES = (
-    Column("phase", lambda gain: gain.phase.number),
-    Column("change", lambda gain: gain.name, left=True, folded=True),
-    Column("recorded", lambda gain: format_seconds(gain.phase.time_s)),
-    Column("projected", lambda gain: time_text(gain.change.time_s, gain.change.speed_up)),
-    Column("95 %", lambda gain: _time_interval(gain), detail=True),
-    Column("speed-up (95 %)", lambda gain: speed_up_cell(gain.change.speed_up)),
-    Column("of the run (95 %)", lambda gain: speed_up_cell(gain.change.run_speed_up)),
-    Column("basis", lambda gain: gain.change.basis),
-    Column("what to do", lambda gain: gain.change.action, detail=True),
-    Column("remark", lambda gain: gain.change.reason, detail=True, optional=True),
+_PATH = (
+    Column("rank", lambda row: row.rank),
+    Column("until", lambda row: row.site, left=True, folded=True),
+    Column("computing", lambda row: format_seconds(row.computing_s)),
+    Column("communicating", lambda row: format_seconds(row.communicating_s)),
+)
+_WINDOWS = (
+    Column("from", lambda row: format_seconds(row.begin_s)),
+    Column("to", lambda row: format_seconds(row.end_s)),
+    Column("parallel efficiency", lambda row: labels.percent(row.parallel)),
+    Column("load balance", lambda row: labels.percent(row.load_balance)),
+)
+
+_TOLERANCE = (
+    Column("level", lambda point: labels.level(point.level), left=True),
+    Column("run longer by", lambda point: growth_text(point.growth)),
+    Column("at", lambda point: point.parameter, left=True),
+    Column(
+        "of",
+        lambda point: (
+            format_seconds(point.latency_s)
+            if point.parameter == LATENCY
+            else format_bandwidth(point.bandwidth_bytes_per_s)
+        ),
+    ),
 )
 
 
-def tables(projected: Projected) -> list[Table]:
-    """Return the table of phases, and the table of changes if there are any."""
-    return [phases_table(projected), *([changes_table(projected)] if projected.gains else [])]
+def sites_table(simulated: SimulatedProgram, of: str = "") -> Table:
+    """Return the time of all ranks by call site, most first."""
+    caption = f"Time of all ranks in the simulated run, by call site{of}"
+    return Table(caption, _SITES, simulated.phases, wide=True)
 
 
-def phases_table(projected: Projected) -> Table:
-    """Return the phases, as recorded and as the models describe them."""
-    mean = ", times are means over ranks" if projected.record.ranks > 1 else ""
-    return Table(projected.named(f"Phases{mean}"), _PHASES, projected.record.phases, wide=True)
-
-
-def changes_table(projected: Projected) -> Table:
-    """Return every change, the one that saves most of the run first."""
+def phases_table(simulated: SimulatedProgram, of: str = "") -> Table:
+    """Return the phases of the recording, as recorded and in the simulated run."""
     caption = (
-        "Changes, by the time of the run that each saves; speed-up: recorded time / projected time, of the "
-        "phase and of the run"
+        "Time of all ranks by phase: as recorded, inside MPI calls as recorded, and in the simulated run; a "
+        f"call site of several phases counts in the first{of}"
     )
-    return Table(projected.named(caption), _CHANGES, projected.gains, wide=True)
+    return Table(caption, _PHASES, simulated.recorded_phases, wide=True)
 
 
-def speed_up_cell(speed_up: Estimate | None) -> str:
-    """Return `1.22 (1.13 .. 1.29)`, `at least 1.07` or `unknown`."""
-    interval = interval_text(speed_up, ratio_text) if has_interval(speed_up) else ""
-    return speed_up_text(speed_up, ratio_text) + (f" ({interval})" if interval else "")
+def path_table(simulated: SimulatedProgram, of: str = "") -> Table:
+    """Return the parts of the critical path, the longest first."""
+    caption = f"Critical path, by rank and call site: what determines the run time{of}"
+    return Table(caption, _PATH, simulated.critical_path, wide=True)
 
 
-def _time_interval(gain: Gain) -> str:
-    return interval_text(gain.change.time_s, format_seconds) if has_interval(gain.change.speed_up) else ""
+def windows_table(simulated: SimulatedProgram, of: str = "") -> Table:
+    return Table(f"Efficiency over time in the simulated run{of}", _WINDOWS, simulated.windows)
+
+
+def tolerance_table(simulated: SimulatedProgram, of: str = "") -> Table:
+    """Return the latency and bandwidth of each level at which the run takes 1, 5 and 10 % longer."""
+    points = [point for point in simulated.tolerance if point.growth is not None]
+    caption = (
+        "Latency and bandwidth at which the run takes longer; what is missing does not change it so much, up "
+        f"to 1000 times worse{of}"
+    )
+    return Table(caption, _TOLERANCE, points)

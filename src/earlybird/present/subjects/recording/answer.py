@@ -28,7 +28,9 @@ def answer(recorded: Recorded) -> Answer:
     if recorded.heaviest:
         command = f"`earlybird pattern recording {path_argument(recorded.path)} -o exchange.csv`"
         remedies.append(f"to predict the exchange on another layout or machine, first run {command}")
-    if recorded.waits is None:
+    if is_hung and recorded.recording.where is None:
+        remedies.append("to see who waits for whom, record again with `--stuck 60s`")
+    elif recorded.waits is None and not is_hung:
         remedies.append("to see who waits for whom, record again with `--events 10000`")
     return Answer(
         f"Program recorded in {recorded.name}, {labels.counted(recorded.recording.size, 'rank')}",
@@ -74,13 +76,19 @@ def sentences(recorded: Recorded) -> list[str]:
 
 
 def _hang(recorded: Recorded) -> str:
-    """Return the calls in which ranks were when they were ended; earlier calls are of less interest."""
+    """Return who waited for whom when the ranks were ended, or the calls in which they were; earlier calls
+    are of less interest."""
+    if recorded.recording.where is not None:
+        return recorded.recording.where.sentence
     return " ".join(f"{labels.capital(text)}." for text in unreturned_calls(recorded.recording))
 
 
 def _calls(recorded: Recorded) -> str:
     """Name the call with most time, its share of the run, and its lowest and highest rank."""
     calls, call = recorded.calls, recorded.calls.costliest
+    opened = [each for rank in recorded.recording.ranks.values() for each in rank.open_calls]
+    if any(each.open_s is None for each in opened):
+        return ""  # most of the time may be in those
     if call is None:
         return NO_TIME
     of_which = "all calls" if call.name == calls.names[calls.in_run[0]] else f"all calls before {FINALIZE}"
@@ -110,7 +118,7 @@ def _waits(recorded: Recorded) -> str:
 
 
 def _is_hung(recorded: Recorded) -> bool:
-    return bool(unreturned_calls(recorded.recording))
+    return recorded.recording.where is not None or bool(unreturned_calls(recorded.recording))
 
 
 def _causes(waits: Waits) -> str:

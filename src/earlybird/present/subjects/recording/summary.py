@@ -35,6 +35,7 @@ def summary_of(recorded: Recorded) -> dict[str, Any]:
             for value, ranks in values.items()
         ],
         "facts": dict(recording.facts),
+        "where": recording.where and dict(recording.where.value),
         "open_calls": _open_calls(recording),
         "calls": [vars(total) for total in recording.call_totals()],
         "phases": [_phase(recorded, phase) for phase in recorded.phases],
@@ -54,7 +55,9 @@ def _open_calls(recording: Recording) -> list[dict[str, Any]]:
             "rank": number,
             **_values(opened, "thread", "call"),
             "place": opened.site.place if opened.site else "",
-            **_values(opened, "since_s", "seen_s", "peer", "tag"),
+            "entered_s": opened.since_s,
+            "since_s": opened.open_s,
+            **_values(opened, "seen_s", "peer", "tag"),
         }
         for number, rank in recording.ranks.items()
         for opened in rank.open_calls

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from earlybird.analysis.balance import work_balance
 from earlybird.analysis.calls import CallTimes, call_times
@@ -16,7 +17,9 @@ from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_p
 from earlybird.data.recording import PairTotals, Recording
 from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_seconds
-from earlybird.present.material import Material
+
+if TYPE_CHECKING:  # the records of all inputs of reports would be imported by every `earlybird record`
+    from earlybird.present.material import Material
 
 _MAX_NAMES = 3  # of the calls or functions of a phase
 
@@ -145,7 +148,7 @@ class Recorded:
         return caption if self.is_only else f"{caption}: {self.name}"
 
 
-def recordings(material: Material) -> list[Recorded]:
+def recordings(material: "Material") -> list[Recorded]:
     """Return the recordings of a report, in the order given."""
     return [
         Recorded(

@@ -1,0 +1,160 @@
+/* What the calls of open_calls.h wait for, in the same page: requests, messages that were sent and not received, and how often this
+ * rank has entered a collective of each communicator. Another process compares the pages of all ranks.
+ *
+ * Every table is bounded, and what has no place is counted. The reader needs no help of the program: a thread changes only what is
+ * its own, and a place counts once its key is there.
+ */
+#ifndef EB_AWAITED_H
+#define EB_AWAITED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "recorder/recording/open_calls.h"
+
+#define EB_AWAITED_MAGIC 0x3254494157424245u /* "EBBWAIT2" */
+#define EB_BYTES_UNKNOWN UINT64_MAX
+#define EB_AWAITED_TAKEN UINT64_MAX /* the key of a place that is being written */
+enum {
+  EB_AWAITED_REQUESTS = 1024,
+  EB_AWAITED_CHANNELS = 1024,
+  EB_AWAITED_PROBES = 8, /* places that a key may have */
+  EB_AWAITED_COMMUNICATORS = 256,
+  EB_AWAITED_WINDOWS = 64, /* of these places */
+  EB_AWAITED_MEMBERS = 8192,
+  EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
+  EB_AWAITED_NAME = 64,
+};
+
+/* Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window, and bits of its number. */
+enum { EB_TAG_POSTED = -16, EB_TAG_COMPLETED = -17 };
+#define EB_AWAITED_WINDOW 0x80000000u
+
+typedef enum {
+  EB_AWAITED_SEND = 1,
+  EB_AWAITED_RECEIVE,
+  EB_AWAITED_COLLECTIVE,
+  EB_AWAITED_PARTITIONED_SEND,
+  EB_AWAITED_PARTITIONED_RECEIVE,
+} eb_awaited_kind;
+
+/* More of the call of a thread. */
+typedef struct {
+  uint32_t serial; /* of the calls that are no polls */
+  uint32_t num, num_left_out; /* requests that the call waits for; of these those that have no place */
+  int32_t send_peer, send_tag; /* of a call that also sends, such as MPI_Sendrecv; else EB_PEER_NONE */
+  int32_t root; /* of a collective, as a world rank; else EB_PEER_NONE */
+  uint64_t send_bytes;
+  uint64_t number; /* of the collective on its communicator, from 1; 0: none */
+  uint64_t task; /* the thread, as in /proc/PID/task; 0: not known */
+  uint64_t reserved[2];
+} eb_awaited_call;
+
+/* A request that is not complete, as far as this rank knows: of a send that was complete when it was started the MPI says so only
+ * when it is asked. */
+typedef struct {
+  uint64_t key; /* 0: free */
+  uint64_t posted_ticks, bytes, number;
+  uint32_t call, communicator; /* call: that created it */
+  int32_t peer, tag;
+  uint16_t kind, thread; /* thread: that waits for it, in its call with this serial */
+  uint32_t serial;
+  union {
+    struct {
+      uint32_t partitions, num_ready;
+    };
+    uint64_t site; /* of other requests: where they were started */
+  };
+} eb_awaited_request;
+
+/* Messages with the same peer, communicator and tag. */
+typedef struct {
+  uint32_t is_used; /* 2: the key is there */
+  uint32_t communicator;
+  int32_t peer, tag;
+  uint64_t sent, received, sent_bytes; /* sent_bytes: of the latest */
+} eb_awaited_channel;
+
+typedef struct {
+  uint32_t call;
+  int32_t root;
+  uint64_t bytes, site;
+} eb_awaited_entered;
+
+typedef struct {
+  uint64_t identity, num_entered;
+  uint32_t number, size; /* number 0: free */
+  int32_t rank;
+  uint32_t is_inter;
+  int32_t first, stride;
+  uint32_t members_at, num_listed; /* num_listed 0: first + stride * rank, or not kept if is_unlisted */
+  uint32_t is_unlisted, reserved;
+  eb_awaited_entered entered[EB_AWAITED_ENTERED]; /* that with number n at n modulo EB_AWAITED_ENTERED */
+  char name[EB_AWAITED_NAME];
+} eb_awaited_communicator;
+
+typedef struct {
+  uint64_t magic;
+  uint32_t bytes; /* of the whole page */
+  int32_t pid;
+  uint64_t started; /* the process, as in /proc/PID/stat */
+  uint64_t pid_namespace;
+  uint64_t begin_ns, begin_ticks; /* the same moment by CLOCK_MONOTONIC and by the counter of ticks */
+  double tick_s;
+  int32_t rank, size;
+  uint32_t num_communicators, num_members;
+  uint32_t requests_left_out, channels_left_out, communicators_left_out, is_concurrent;
+  uint32_t num_windows, windows_left_out;
+  uint64_t reserved[3];
+} eb_awaited_head;
+
+typedef struct {
+  eb_open_calls_head head;
+  eb_open_call calls[EB_OPEN_CALLS_MAX];
+  eb_awaited_head awaited;
+  eb_awaited_call more[EB_OPEN_CALLS_MAX + 1];
+  eb_awaited_communicator communicators[EB_AWAITED_COMMUNICATORS];
+  int32_t members[EB_AWAITED_MEMBERS];
+  eb_awaited_request requests[EB_AWAITED_REQUESTS];
+  eb_awaited_channel channels[EB_AWAITED_CHANNELS];
+} eb_page;
+
+/* That of this process; one that no other process sees before eb_page_create. */
+extern eb_page *eb_page_current;
+
+/* Several threads may change the tables at once. */
+extern bool eb_page_is_shared;
+
+/* A place for more of a thread's calls. */
+static inline eb_awaited_call *eb_awaited_call_of(uint32_t thread) {
+  return &eb_page_current->more[thread < EB_OPEN_CALLS_MAX ? thread : EB_OPEN_CALLS_MAX];
+}
+
+/* A request was started; its own key is EB_AWAITED_TAKEN until it is in place. */
+void eb_awaited_post(uint64_t key, const eb_awaited_request *request);
+
+/* It has completed, or is given up. */
+void eb_awaited_complete(uint64_t key);
+
+/* The thread waits for it in its present call. */
+void eb_awaited_mark(uint64_t key, uint32_t thread);
+
+/* Partitions of it are ready. */
+void eb_awaited_ready(uint64_t key, uint32_t num);
+
+/* A message was sent, or received. */
+void eb_awaited_message(bool is_sent, uint32_t communicator, int32_t peer, int32_t tag, uint64_t bytes);
+
+/* A place for a communicator: that of all without one if there are too many. */
+eb_awaited_communicator *eb_awaited_communicator_add(void);
+
+/* The same for a window; NULL: there are too many. */
+eb_awaited_communicator *eb_awaited_window_add(void);
+
+/* Place for so many ranks; NULL: no more. */
+int32_t *eb_awaited_members_add(uint32_t num);
+
+/* This rank enters a collective. Returns its number. */
+uint64_t eb_awaited_enter(eb_awaited_communicator *communicator, uint32_t call, int32_t root, uint64_t bytes, uint64_t site);
+
+#endif

@@ -1,0 +1,106 @@
+"""Windows of a recorded run: which part of it is simulated, by time or by calls of a collective."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.analysis.events import COLLECTIVES, Events
+from earlybird.data import labels
+from earlybird.data.errors import InputError
+from earlybird.data.units import MAX_S, format_seconds, parse_duration, shortened
+
+_EXAMPLES = "such as 2s..5s, 2s.. or MPI_Allreduce:10..20"
+_CALLS = re.compile(r"(MPI_\w+):([0-9]{1,18})\.\.([0-9]{1,18})")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a run.
+
+    Attributes
+    ----------
+    text : as the user gave it.
+    from_s, until_s : seconds since the first MPI_Init returned.
+    call, first, last : instead, from the `first` call of a collective until the `last` one has returned, from
+        1 and on each rank; empty for seconds.
+    """
+
+    text: str
+    from_s: float = 0.0
+    until_s: float = np.inf
+    call: str = ""
+    first: int = 0
+    last: int = 0
+
+
+def parse_window(text: str) -> Window:
+    """Parse `2s..5s` or `MPI_Allreduce:10..20`; raise InputError."""
+    if calls := _CALLS.fullmatch(text.strip()):
+        first, last = int(calls[2]), int(calls[3])
+        if calls[1] not in COLLECTIVES:
+            raise InputError(
+                f"--window is {shortened(text)}; give a blocking collective, {_EXAMPLES}, or seconds"
+            )
+        if not 1 <= first <= last:
+            raise InputError(f"--window is {shortened(text)}; give calls from 1 on, {_EXAMPLES}")
+        return Window(text, call=calls[1], first=first, last=last)
+    begin, dots, end = text.partition("..")
+    if not dots:
+        raise InputError(f"--window is {shortened(text)}; give two moments of the run, {_EXAMPLES}")
+    from_s = parse_duration(begin, "the begin of --window", _EXAMPLES) if begin.strip() else 0.0
+    until_s = parse_duration(end, "the end of --window", _EXAMPLES) if end.strip() else np.inf
+    if from_s >= until_s:
+        raise InputError(f"--window is {shortened(text)}; it ends before it begins, give {_EXAMPLES}")
+    return Window(text, from_s, min(until_s, MAX_S) if np.isfinite(until_s) else np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Where the simulated part of a run begins and ends on each rank, (P,) by the clock of the events; it
+    ends at infinity on ranks that are simulated until their MPI_Finalize."""
+
+    from_s: np.ndarray
+    until_s: np.ndarray
+
+
+def cut_of(window: Window, events: Events, begun_s: np.ndarray, ended_s: np.ndarray, whole_s: float) -> Cut:
+    """Return the cut of a run whose ranks began at `begun_s` and end at `ended_s`, (P,), and whose events are
+    whole from `whole_s` on. Raises InputError for what is not in the run."""
+    first_s, last_s = float(begun_s.min()), float(ended_s.max())
+    if window.call:
+        cut = _cut_of_calls(window, events, len(begun_s))
+    else:
+        if np.isfinite(whole_s):
+            raise InputError(
+                f"--window is {window.text}, and how long after MPI_Init events are is not known, since "
+                "older ones were overwritten; give calls of a collective, or leave --window out"
+            )
+        if first_s + window.from_s >= last_s:
+            raise InputError(
+                f"--window is {window.text}, and the run ends after {format_seconds(last_s - first_s)}; give "
+                "a window that begins earlier"
+            )
+        until_s = np.full(len(begun_s), first_s + window.until_s)
+        cut = Cut(np.maximum(begun_s, first_s + window.from_s), np.where(until_s < last_s, until_s, np.inf))
+    if cut.from_s.min() < whole_s:
+        raise InputError(
+            f"--window is {window.text}, and events before it were overwritten; give later calls, or record "
+            "with --events all"
+        )
+    return cut
+
+
+def _cut_of_calls(window: Window, events: Events, size: int) -> Cut:
+    calls = np.flatnonzero(events.is_call(frozenset({window.call})) & (events.calls > 0))
+    calls = calls[np.lexsort([events.begin_s[calls], events.rank[calls]])]
+    num = np.bincount(events.rank[calls], minlength=size)
+    if num.min() < window.last:
+        has = labels.counted(int(num.min()), "call")
+        raise InputError(
+            f"--window is {window.text}, and rank {int(num.argmin())} has {has} of {window.call} in its "
+            "events; give calls that every rank makes"
+        )
+    begins = np.concatenate([[0], np.cumsum(num)[:-1]])
+    first, last = (calls[begins + number - 1] for number in (window.first, window.last))
+    return Cut(events.begin_s[first], events.end_s[last])

@@ -1,0 +1,134 @@
+"""Programs that are simulated, written as traces, and simulated again take the same time."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from earlybird.data.layout import parse_layout
+from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
+from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL
+from earlybird.data.recording import load_recording
+from earlybird.models.program import Semantics, simulate
+from earlybird.record import simulation
+from earlybird.record.operations import operations_of
+from earlybird.record.window import Window
+from tests import recordings
+from tests.python.models.program_texts import Written, network
+from tests.python.record.test_simulation import BANDWIDTH, OVERHEAD_S, PROFILE, SMALL, WORLD
+from tests.recordings import ALLREDUCE, FINALIZE, INIT, IRECV, ISEND, WAITALL
+
+RANKS = 3
+# As PROFILE says for ranks of one socket: eager messages, and those whose sender waits.
+NETWORK = network(
+    [0] * RANKS, np.outer([1, 2, 2], [BANDWIDTH] * 2), OVERHEAD_S, OVERHEAD_S, between=False,
+    waits=[False, True], inside=[False, True],
+)  # fmt: skip
+
+
+def random_program(rng):
+    """Non-blocking messages, waits for some of them, allreduces, and computing."""
+    written = Written(range(RANKS))
+    still_open = [[] for _ in range(RANKS)]
+    for _ in range(int(rng.integers(5, 40))):
+        rank, action = int(rng.integers(RANKS)), rng.random()
+        if action < 0.5:
+            other = int((rank + rng.integers(1, RANKS)) % RANKS)
+            size = int(rng.choice([0, 8, 5000, 50_000, 10**6]))
+            m = written.message(size, int(size >= SMALL))
+            still_open[rank].append(written.add(rank, "send", m, OVERHEAD_S))
+            still_open[other].append(written.add(other, "receive", m, 0.0))
+        elif action < 0.7:
+            written.add(rank, "compute", float(rng.uniform(0, 1e-3)))
+        elif action < 0.8:
+            k = written.collective(Semantics.ALL_WAIT)
+            for member in range(RANKS):
+                entered = written.add(member, "enter", k, float(rng.uniform(0, 1e-5)))
+                written.add(member, "wait", [entered], 0.0)
+        elif still_open[rank]:
+            chosen = rng.permutation(still_open[rank])[: rng.integers(1, 4)].tolist()
+            written.add(rank, "wait", chosen, 0.0)
+            still_open[rank] = [k for k in still_open[rank] if k not in chosen]
+    for rank, requests in enumerate(still_open):
+        if requests:
+            written.add(rank, "wait", requests, 0.0)
+    return written
+
+
+def _traces(written):
+    """The rows of each rank's trace, and the end of the run."""
+    program = written.program()
+    run = simulate(program, NETWORK)
+    ends = {}
+    for rank, operations in enumerate(written.threads):
+        for kind, what, *_ in operations:
+            if kind in ("send", "receive"):
+                ends[kind, what] = rank
+        ends[rank] = run.end_s[program.first[rank] : program.first[rank + 1]]
+    traces, last_s = [], 0.0
+    for rank, operations in enumerate(written.threads):
+        rows, before_s = [(-1.0, 0.0, INIT, CALL, 0, -1, -1, ONE_CALL, 0, 0)], 0.0
+        for k, (kind, what, *_) in enumerate(operations):
+            end_s = float(ends[rank][k])
+            if kind == "send":
+                rows.append((before_s, end_s, ISEND, SENT, WORLD, ends["receive", what], what, ONE_CALL,
+                             written.messages[what][0], k + 1))  # fmt: skip
+            elif kind == "receive":
+                rows.append((before_s, end_s, IRECV, CALL, WORLD, ends["send", what], -1, ONE_CALL, 0, k + 1))
+            elif kind == "wait" and operations[what[0]][0] == "enter":
+                rows.append((before_s, end_s, ALLREDUCE, CALL, WORLD, -1, -1, ONE_CALL, 8, 0))
+            elif kind == "wait":
+                rows.append((before_s, end_s, WAITALL, CALL, 0, -1, -1, ONE_CALL, 0, 0))
+                for request in what:
+                    of, m, _ = operations[request]
+                    posted_s = float(ends[rank][request - 1]) if request else 0.0
+                    peer = ends["receive" if of == "send" else "send", m]
+                    call, role, record = (
+                        (ISEND, SENT, COMPLETION) if of == "send" else (IRECV, RECEIVED, MESSAGE)
+                    )
+                    rows.append((before_s, end_s, call, role, WORLD, peer, m, record,
+                                 written.messages[m][0], request + 1, posted_s))  # fmt: skip
+            before_s = end_s
+        last_s = max(last_s, before_s)
+        rows.append((before_s, before_s + 1e-3, FINALIZE, CALL, 0, -1, -1, ONE_CALL, 0, 0))
+        traces.append(rows)
+    return traces, last_s
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1))
+def test_traces_of_a_simulation_are_simulated_as_recorded(tmp_path_factory, seed):
+    written = random_program(np.random.default_rng(seed))
+    traces, last_s = _traces(written)
+    folder = recordings.on_disk(tmp_path_factory.mktemp("traced") / "rec", RANKS, [])
+    for rank, rows in enumerate(traces):
+        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, 1000, begin_s=1000.0))
+    operations = operations_of(load_recording(folder))
+    given_as = simulation.conditions_as_recorded(operations, PROFILE, parse_layout(f"1x1x{RANKS}", "core"))
+    found = simulation.predict_program(operations, given_as)
+    assert found.num_messages == len(written.messages)
+    # Times in traces are multiples of a tick, half a nanosecond.
+    assert found.recorded_s == pytest.approx(last_s, abs=1e-8)
+    assert found.as_recorded_s == pytest.approx(last_s, abs=1e-7)
+    path_s = sum(part.computing_s + part.communicating_s for part in found.critical_path)
+    assert path_s == pytest.approx(found.simulated_s, rel=1e-9)
+    waited_s = sum(row.total_s for row in found.phases)
+    assert waited_s <= RANKS * found.simulated_s * (1 + 1e-9)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1), st.floats(0, 0.9), st.floats(0.05, 1))
+def test_any_window_of_a_run_can_be_simulated(tmp_path_factory, seed, begin, length):
+    written = random_program(np.random.default_rng(seed))
+    traces, last_s = _traces(written)
+    folder = recordings.on_disk(tmp_path_factory.mktemp("windowed") / "rec", RANKS, [])
+    for rank, rows in enumerate(traces):
+        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, 1000, begin_s=1000.0))
+    if last_s < 1e-6:
+        return
+    from_s, until_s = begin * last_s, (begin + length) * last_s
+    operations = operations_of(load_recording(folder), Window("part", from_s, until_s))
+    given_as = simulation.conditions_as_recorded(operations, PROFILE, parse_layout(f"1x1x{RANKS}", "core"))
+    found = simulation.predict_program(operations, given_as)
+    assert found.recorded_s == pytest.approx(min(until_s, last_s) - from_s, abs=1e-8)
+    assert 0 < found.as_recorded_s <= last_s + found.recorded_s
