@@ -28,6 +28,10 @@ def sample(times_s=(1e-6, 2e-6, 3e-6), **changes) -> Sample:
     return Sample(times_s=np.array(times_s), **(fields | changes))
 
 
+# Keys that no version knows; those known have a type, those that end in a unit a limit.
+UNKNOWN_KEYS = st.text().map("x_{}_of_later".format)
+
+
 @st.composite
 def samples(draw) -> Sample:
     times_s = draw(st.lists(st.floats(0, 1e3), min_size=1, max_size=6))
@@ -35,7 +39,7 @@ def samples(draw) -> Sample:
     return sample(
         times_s,
         config={"size_bytes": 8}
-        | draw(st.dictionaries(st.text(), st.integers() | st.text() | st.booleans(), max_size=3)),
+        | draw(st.dictionaries(UNKNOWN_KEYS, st.integers() | st.text() | st.booleans(), max_size=3)),
         launch=draw(st.text()),
         method=draw(st.none() | st.text()),
         warmup=draw(st.integers(0, len(times_s) - 1)),
@@ -45,7 +49,7 @@ def samples(draw) -> Sample:
         validated=draw(st.booleans()),
         rounds=draw(st.none() | st.just(np.arange(len(times_s)))),
         rank_times_s=np.ones((len(times_s), num_ranks)) if num_ranks else None,
-        extra=draw(st.dictionaries(st.text().map("x_{}_of_later".format), st.integers(), max_size=2)),
+        extra=draw(st.dictionaries(UNKNOWN_KEYS, st.integers(), max_size=2)),
     )
 
 
