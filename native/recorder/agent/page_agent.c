@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,8 +141,17 @@ typedef struct {
   int folder;
   text bundle;
   uint32_t num_pages;
-  bool is_any_alive;
+  bool is_any_alive, notes_time;
 } seen;
+
+/* For a rank that reads no clock of its own. */
+static void note_time(int folder, const char *name) {
+  const uint64_t now = now_ns();
+  const int file = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return;
+  (void)!pwrite(file, &now, sizeof now, offsetof(eb_page, awaited.now_ns));
+  close(file);
+}
 
 static void see(void *with, const char *name, const char *page, size_t bytes) {
   seen *const found = with;
@@ -150,6 +160,7 @@ static void see(void *with, const char *name, const char *page, size_t bytes) {
   const eb_bundle_state state = state_of(&((const eb_page *)(const void *)page)->awaited, &is_known, &num_threads);
   if (state == EB_BUNDLE_ENDED && faccessat(found->folder, name, F_OK, 0) != 0) return; /* it has left MPI_Finalize meanwhile */
   found->is_any_alive |= is_known && state != EB_BUNDLE_ENDED;
+  if (found->notes_time) note_time(found->folder, name);
   if (add_page(&found->bundle, name, page, bytes, state, num_threads)) found->num_pages++;
 }
 
@@ -242,7 +253,7 @@ static void sleep_s(double seconds) {
 /* Until all ranks have ended, or the recording is gone. */
 static void keep(const char *folder, const char *path, double least_period_s) {
   struct stat space = {0};
-  seen found = {.folder = EB_AGENT_LOCK};
+  seen found = {.folder = EB_AGENT_LOCK, .notes_time = true};
   const int lock = EB_AGENT_LOCK;
   double period_s = least_period_s > LOOK_S ? least_period_s : LOOK_S, mean_s = 0.0;
   uint64_t next_ns = 0, serial = 0;

@@ -43,6 +43,12 @@ bool eb_communicators_begin(void) {
 
 eb_communicator *eb_communicators_first(void) { return __atomic_load_n(&first, __ATOMIC_ACQUIRE); }
 
+eb_communicator *eb_communicator_of_number(uint32_t number) {
+  eb_communicator *each = eb_communicators_first();
+  while (each && each->number != number) each = each->next;
+  return each;
+}
+
 static void find_formula(eb_members *members) {
   members->first = members->num > 0 ? members->listed[0] : 0;
   members->stride = members->num > 1 ? members->listed[1] - members->listed[0] : 1;

@@ -49,6 +49,9 @@ void eb_communicator_named(MPI_Comm comm, const char *name);
 /* One with the members of the group, whether or not the program has freed it. NULL as above. */
 eb_communicator *eb_communicator_of_group(MPI_Group group);
 
+/* The one with this number; NULL: none. */
+eb_communicator *eb_communicator_of_number(uint32_t number);
+
 /* Increases when a communicator is freed: what threads remember of handles is void then. */
 extern uint32_t eb_communicators_generation;
 

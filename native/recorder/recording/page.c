@@ -12,13 +12,14 @@
 #include <unistd.h>
 
 #include "recorder/recording/agent.h"
-#include "recorder/recording/ticks.h"
 
 _Static_assert(sizeof(eb_open_call) == 64 && sizeof(eb_open_calls_head) == sizeof(eb_open_call), "readers rely on it");
 
 enum { COPIED_BYTES = offsetof(eb_page, awaited), NUM_TRIES = 3 };
 /* All nodes together make at most so many files a second in the recording's folder. */
 #define MAX_FILES_PER_S 100.0
+
+uint64_t eb_page_last_ns;
 
 static bool is_there;
 static int copy = -1; /* of the calls, where the page is in shared memory */
@@ -87,6 +88,7 @@ static void describe(eb_page *page, double tick_s, uint64_t begin_ticks) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   page->awaited.begin_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   page->awaited.tick_s = tick_s;
+  page->awaited.now_ns = page->awaited.begin_ns;
   __atomic_store_n(&page->awaited.magic, EB_AWAITED_MAGIC, __ATOMIC_RELEASE);
 }
 

@@ -3,7 +3,7 @@ native/recorder/recording/awaited.h."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from earlybird.data.mpi_calls import POLLS, base_name
 from earlybird.data.rank_states import (
     ANY_TAG,
     COLLECTIVE,
-    PARTITIONED_RECEIVE,
-    PARTITIONED_SEND,
     RECEIVE,
     SEND,
     Awaited,
@@ -23,7 +21,7 @@ from earlybird.data.rank_states import (
 )
 from earlybird.data.recorded_rank import ANY_PEER, NO_PEER
 
-_MAGIC, _OPEN_MAGIC = 0x3254494157424245, 0x314E45504F4245
+_MAGIC, _OPEN_MAGIC = 0x3354494157424245, 0x314E45504F4245
 _UNKNOWN = _TAKEN = 2**64 - 1
 _NUM_CALLS, _NUM_COMMUNICATORS, _NUM_MEMBERS, _NUM_REQUESTS, _NUM_CHANNELS = 63, 256, 8192, 1024, 1024
 _NUM_ENTERED, _NAME_BYTES = 4, 64
@@ -41,7 +39,7 @@ _HEAD = np.dtype(
         ("begin_ns", "u8"), ("begin_ticks", "u8"), ("tick_s", "f8"), ("rank", "i4"), ("size", "i4"),
         ("num_communicators", "u4"), ("num_members", "u4"), ("requests_left_out", "u4"),
         ("channels_left_out", "u4"), ("communicators_left_out", "u4"), ("is_concurrent", "u4"),
-        ("num_windows", "u4"), ("windows_left_out", "u4"), ("reserved", "u8", 3),
+        ("num_windows", "u4"), ("windows_left_out", "u4"), ("now_ns", "u8"), ("reserved", "u8", 3),
     ]
 )  # fmt: skip
 _MORE = np.dtype(
@@ -61,7 +59,7 @@ _COMMUNICATOR = np.dtype(
 )  # fmt: skip
 _REQUEST = np.dtype(
     [
-        ("key", "u8"), ("posted_ticks", "u8"), ("bytes", "u8"), ("number", "u8"), ("call", "u4"),
+        ("posted_ticks", "u8"), ("bytes", "u8"), ("number", "u8"), ("site", "u8"), ("call", "u4"),
         ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("kind", "u2"), ("thread", "u2"),
         ("serial", "u4"), ("partitions", "u4"), ("num_ready", "u4"),
     ]
@@ -76,10 +74,12 @@ _PAGE = np.dtype(
     [
         ("open", _OPEN_HEAD), ("calls", _CALL, _NUM_CALLS), ("head", _HEAD), ("more", _MORE, _NUM_CALLS + 1),
         ("communicators", _COMMUNICATOR, _NUM_COMMUNICATORS), ("members", "i4", _NUM_MEMBERS),
-        ("requests", _REQUEST, _NUM_REQUESTS), ("channels", _CHANNEL, _NUM_CHANNELS),
+        ("keys", "u8", _NUM_REQUESTS), ("requests", _REQUEST, _NUM_REQUESTS),
+        ("channels", _CHANNEL, _NUM_CHANNELS),
     ]
 )  # fmt: skip
 PAGE_BYTES = _PAGE.itemsize
+_NOW_AT = _PAGE.fields["head"][1] + _HEAD.fields["now_ns"][1]
 CALLS_BYTES = _OPEN_HEAD.itemsize + _NUM_CALLS * _CALL.itemsize
 # Calls that send a message and return when its buffer may be used again.
 _SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
@@ -108,6 +108,13 @@ def progress_in(begin: bytes) -> int | None:
     if len(begin) < CALLS_BYTES or int.from_bytes(begin[:8], "little") != _OPEN_MAGIC:
         return None
     return int(np.frombuffer(begin, _CALL, _NUM_CALLS + 1)["progress"][1:].sum(dtype=np.int64))
+
+
+def note_time(page: BinaryIO, now_ns: int) -> None:
+    """Set the time of CLOCK_MONOTONIC in a page on this machine: ranks of which nothing is counted take it
+    from there, instead of reading a clock in every call."""
+    page.seek(_NOW_AT)
+    page.write(now_ns.to_bytes(8, "little"))
 
 
 class Page:
@@ -175,16 +182,12 @@ class Page:
         keys, communicators = self._communicators(name_of)
         requests: list[Awaited] = []
         by_thread: dict[tuple[int, int], list[Awaited]] = {}
-        rows = page["requests"]
-        for row in rows[(rows["key"] != 0) & (rows["key"] != _TAKEN)]:
-            partitions, num_ready = int(row["partitions"]), int(row["num_ready"])
-            site = 0
-            if row["kind"] not in (PARTITIONED_SEND, PARTITIONED_RECEIVE):
-                site, partitions, num_ready = partitions | num_ready << 32, 0, 0
+        for row in page["requests"][(page["keys"] != 0) & (page["keys"] != _TAKEN)]:
             awaited = Awaited(
                 int(row["kind"]), name_of(row["call"]), int(row["peer"]), int(row["tag"]),
                 keys.get(int(row["communicator"])), _size(row["bytes"]), int(row["number"]),
-                seconds(row["posted_ticks"]), partitions, num_ready, site=site,
+                seconds(row["posted_ticks"]), int(row["partitions"]), int(row["num_ready"]),
+                site=int(row["site"]),
             )  # fmt: skip
             requests.append(awaited)
             by_thread.setdefault((int(row["thread"]), int(row["serial"])), []).append(awaited)

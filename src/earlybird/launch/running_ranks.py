@@ -12,7 +12,7 @@ from pathlib import Path
 
 from earlybird.data.node_pages import load_node_pages
 from earlybird.data.rank_states import ENDED, FINALIZED, RUNS, STOPPED, UNSEEN, RankState
-from earlybird.data.recorded_page import CALLS_BYTES, PAGE_BYTES, Page, PageOwner, progress_in
+from earlybird.data.recorded_page import CALLS_BYTES, PAGE_BYTES, Page, PageOwner, note_time, progress_in
 from earlybird.data.recorded_rank import PlaceNames, RankOutline, load_outline
 from earlybird.launch.other_nodes import OtherNodes, RemotePage, files_of_agents
 from earlybird.machine.symbols import function_names, source_lines
@@ -103,14 +103,16 @@ def _copies(paths: Mapping[str, Path]) -> dict[str, bytes]:
 
 
 def progress_of(recording: Path) -> dict[tuple[str, str], int]:
-    """Return a number for each page that can be seen, which grows as its rank gets on. Pages of
-    ranks that have ended keep theirs, also those of earlier jobs."""
+    """Return a number for each page that can be seen, which grows as its rank gets on, and note the time in
+    those of this node. Pages of ranks that have ended keep theirs, also those of earlier jobs."""
     progress = {}
     for name, path in _local_pages(recording).items():
-        with contextlib.suppress(OSError), path.open("rb") as stream:
-            number = progress_in(stream.read(CALLS_BYTES))
+        with contextlib.suppress(OSError), path.open("r+b", buffering=0) as stream:
+            number = progress_in(stream.read(CALLS_BYTES) or b"")
             if number is not None:
                 progress["", name] = number
+                if path.stat().st_size >= PAGE_BYTES:  # else it is a copy of the calls
+                    note_time(stream, time.monotonic_ns())
     for path in files_of_agents(recording):
         node = load_node_pages(path)
         for name, page in node.pages.items() if node is not None else ():
