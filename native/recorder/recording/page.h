@@ -6,8 +6,8 @@
 #include "recorder/recording/ticks.h"
 
 /* Creates the file. After a failure there is none. Where no page may be mapped, or who reads it is on another node, the file gets a
- * copy of the calls from time to time, and the page is a file of the same name in shared memory: in /dev/shm/earlybird-UID-HASH,
- * with the FNV-1a hash of the folder's path. */
+ * copy of the calls from time to time, and the page is a file of the same name in shared memory: in
+ * /dev/shm/earlybird-UID-HASH-NAMESPACE, with the FNV-1a hash of the folder's path and the number of the namespace of processes. */
 void eb_page_create(const char *path, bool is_mapped, double tick_s, uint64_t begin_ticks);
 
 /* Starts the agent of this node, if the page is in shared memory; `path` is of its file, `num_nodes` how many there are. */
