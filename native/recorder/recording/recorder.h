@@ -113,7 +113,8 @@ typedef struct {
   uint64_t begin_ticks, ticks;
 } eb_span;
 
-/* When the call begins. Of pages alone nobody wants to know for how long it lasts: reading the clock would take longer than all else. */
+/* When the call begins. Of pages alone nobody wants to know for how long it lasts, and reading the clock takes longer than all
+ * else. */
 static inline uint64_t eb_span_now(const eb_call *call) {
   if (eb_recorder_counts()) return eb_recorder_ticks();
   return call->kind == EB_CALL_POLL ? eb_page_now_ns() : eb_page_next_ns();
@@ -163,7 +164,7 @@ static inline void eb_span_wait(eb_span *span) {
   if (eb_recorder_counts()) eb_epoch_rest(&thread->epoch);
   if (__builtin_expect(span->begin_ticks >= thread->keep_ticks, 0)) {
     eb_recorder_keep(thread);
-    span->begin_ticks = eb_recorder_ticks();
+    if (eb_recorder_counts()) span->begin_ticks = eb_recorder_ticks(); /* else the next call would seem to begin before */
     __atomic_store_n(&thread->open->begin_ticks, span->begin_ticks, __ATOMIC_RELEASE);
   }
   if (eb_recorder_counts() && thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span->begin_ticks;
