@@ -2,7 +2,7 @@
 #include "recorder/calls/wrap.h"
 #include "recorder/recording/persistent.h"
 
-/* A persistent collective may be started in any order: what its ranks wait for is not known. */
+/* Those of persistent collectives are posted where they are counted. */
 static void posted(const eb_span *span, MPI_Request request, const eb_request *known) {
   const bool receives = known->kind == EB_REQUEST_PERSISTENT_RECEIVE;
   const eb_awaited_kind kind = known->kind == EB_REQUEST_PERSISTENT_SEND       ? EB_AWAITED_SEND
@@ -26,7 +26,7 @@ static void started(const eb_span *span, const MPI_Request *request) {
   if (known.kind == EB_REQUEST_PERSISTENT_SEND)
     eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.tag, known.bytes);
   if (known.kind == EB_REQUEST_PARTITIONED_SEND) eb_add_partitioned(span, EB_ROLE_SENT, &known);
-  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, &known);
+  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, *request, &known);
   eb_span_of_none(span);
   posted(span, *request, &known);
 }

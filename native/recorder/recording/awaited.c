@@ -13,8 +13,7 @@ bool eb_page_is_shared;
 int eb_awaited_num_wild;
 
 _Static_assert(sizeof(eb_awaited_call) == 64 && sizeof(eb_awaited_request) == 64 && sizeof(eb_awaited_channel) == 40 &&
-                   sizeof(eb_awaited_communicator) == 216 && sizeof(eb_awaited_head) == 128 &&
-                   offsetof(eb_page, keys) % 64 == 0,
+                   sizeof(eb_awaited_communicator) == 216 && sizeof(eb_awaited_head) == 128 && offsetof(eb_page, keys) % 64 == 0,
                "readers rely on it");
 
 static uint32_t add(uint32_t *value, uint32_t by) {
@@ -152,13 +151,13 @@ eb_awaited_communicator *eb_awaited_communicator_add(void) {
   return &without_place;
 }
 
-eb_awaited_communicator *eb_awaited_window_add(void) {
+eb_awaited_communicator *eb_awaited_object_add(void) {
   eb_awaited_head *const head = &eb_page_current->awaited;
-  if (head->num_windows < EB_AWAITED_WINDOWS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
-    head->num_windows++;
+  if (head->num_objects < EB_AWAITED_OBJECTS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
+    head->num_objects++;
     return &eb_page_current->communicators[head->num_communicators++];
   }
-  head->windows_left_out++;
+  head->objects_left_out++;
   return NULL;
 }
 

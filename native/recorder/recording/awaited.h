@@ -20,15 +20,19 @@ enum {
   EB_AWAITED_CHANNELS = 1024,
   EB_AWAITED_PROBES = 8, /* places that a key may have */
   EB_AWAITED_COMMUNICATORS = 256,
-  EB_AWAITED_WINDOWS = 64, /* of these places */
+  EB_AWAITED_OBJECTS = 64, /* of these places */
   EB_AWAITED_MEMBERS = 8192,
   EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
   EB_AWAITED_NAME = 64,
 };
 
-/* Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window, and bits of its number. */
+/* Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window. */
 enum { EB_TAG_POSTED = -16, EB_TAG_COMPLETED = -17 };
-#define EB_AWAITED_WINDOW 0x80000000u
+
+/* What a communicator's ranks have created over it, and in which they enter collectives on their own: a window, a file, or a
+ * persistent collective, whose starts these are. It has a place among the communicators, and a bit in its number. */
+typedef enum { EB_OBJECT_WINDOW, EB_OBJECT_PERSISTENT, EB_OBJECT_FILE, EB_NUM_OBJECTS } eb_object_kind;
+#define EB_AWAITED_OBJECT(kind) (0x80000000u >> (kind))
 
 typedef enum {
   EB_AWAITED_SEND = 1,
@@ -36,7 +40,11 @@ typedef enum {
   EB_AWAITED_COLLECTIVE,
   EB_AWAITED_PARTITIONED_SEND,
   EB_AWAITED_PARTITIONED_RECEIVE,
+  EB_AWAITED_LOCK, /* of a window, from MPI_Win_lock to MPI_Win_unlock: nothing is awaited, but others may wait for its end */
 } eb_awaited_kind;
+
+/* What the tag of a lock says. */
+enum { EB_LOCK_SHARED, EB_LOCK_EXCLUSIVE };
 
 /* More of the call of a thread. */
 typedef struct {
@@ -98,7 +106,7 @@ typedef struct {
   int32_t rank, size;
   uint32_t num_communicators, num_members;
   uint32_t requests_left_out, channels_left_out, communicators_left_out, is_concurrent;
-  uint32_t num_windows, windows_left_out;
+  uint32_t num_objects, objects_left_out;
   uint64_t now_ns; /* about now by CLOCK_MONOTONIC: whoever watches the page sets it from time to time */
   uint64_t reserved[3];
 } eb_awaited_head;
@@ -162,8 +170,8 @@ void eb_awaited_message(bool is_sent, uint32_t communicator, int32_t peer, int32
 /* A place for a communicator: that of all without one if there are too many. */
 eb_awaited_communicator *eb_awaited_communicator_add(void);
 
-/* The same for a window; NULL: there are too many. */
-eb_awaited_communicator *eb_awaited_window_add(void);
+/* The same for an object of one; NULL: there are too many. */
+eb_awaited_communicator *eb_awaited_object_add(void);
 
 /* Place for so many ranks; NULL: no more. */
 int32_t *eb_awaited_members_add(uint32_t num);

@@ -60,7 +60,7 @@ void eb_window_created(const eb_span *span, MPI_Win win, MPI_Comm comm) {
   eb_communicator *const communicator = eb_span_communicator(span, comm);
   description *const of = has_keyval() ? set(win, communicator) : NULL;
   if (!of) return;
-  of->awaited = eb_communicator_window(communicator);
+  of->awaited = eb_communicator_object(communicator, EB_OBJECT_WINDOW);
   *place_of(win) = (window){__atomic_load_n(&generation, __ATOMIC_ACQUIRE), win, of};
 }
 
@@ -177,4 +177,47 @@ void eb_window_awaited(const eb_span *span, MPI_Win win, eb_epoch_side side, boo
       eb_awaited_message(true, of->awaited->number, waited->ranks[r], EB_TAG_COMPLETED, EB_BYTES_UNKNOWN);
   }
   if (is_over) waited->count = 0;
+}
+
+static int target_of(const description *of, int rank) {
+  return rank == EB_ALL_RANKS ? EB_PEER_ANY : eb_world_rank(of->communicator, rank);
+}
+
+/* Of locks; those of epochs have another bit. */
+static uint64_t key_of_lock(const description *of, int rank) {
+  return (uint64_t)3 << 62 | (uint64_t)1 << 61 | (uint64_t)(of->awaited->number & 0xffff) << 32 | (uint32_t)rank;
+}
+
+void eb_window_concerns(const eb_span *span, MPI_Win win, int rank, int type) {
+  const description *const of = span->thread ? known(win) : NULL;
+  if (!of || !of->awaited) return;
+  eb_open_call *const open = span->thread->open;
+  open->communicator = of->awaited->number;
+  open->tag = type;
+  open->peer = target_of(of, rank);
+}
+
+void eb_window_locked(const eb_span *span, unsigned call, MPI_Win win, int rank, int type) {
+  const description *const of = of_window(span, win);
+  if (!of || !of->awaited) return;
+  const uint64_t key = key_of_lock(of, rank);
+  const uint32_t place = eb_awaited_place(key, EB_AWAITED_LOCK);
+  if (place == EB_AWAITED_REQUESTS) return;
+  const eb_awaited_request lock = {
+      .posted_ticks = span->begin_ticks,
+      .bytes = EB_BYTES_UNKNOWN,
+      .site = span->thread->open->site,
+      .call = call,
+      .communicator = of->awaited->number,
+      .peer = target_of(of, rank),
+      .tag = type,
+      .kind = EB_AWAITED_LOCK,
+      .thread = UINT16_MAX,
+  };
+  eb_awaited_post(place, key, &lock);
+}
+
+void eb_window_unlocked(const eb_span *span, MPI_Win win, int rank) {
+  const description *const of = of_window(span, win);
+  if (of && of->awaited) (void)eb_awaited_complete(key_of_lock(of, rank), &(eb_awaited_request){0});
 }

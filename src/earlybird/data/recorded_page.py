@@ -2,7 +2,7 @@
 native/recorder/recording/awaited.h."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -11,6 +11,7 @@ from earlybird.data.mpi_calls import POLLS, base_name
 from earlybird.data.rank_states import (
     ANY_TAG,
     COLLECTIVE,
+    LOCK,
     RECEIVE,
     SEND,
     Awaited,
@@ -39,7 +40,7 @@ _HEAD = np.dtype(
         ("begin_ns", "u8"), ("begin_ticks", "u8"), ("tick_s", "f8"), ("rank", "i4"), ("size", "i4"),
         ("num_communicators", "u4"), ("num_members", "u4"), ("requests_left_out", "u4"),
         ("channels_left_out", "u4"), ("communicators_left_out", "u4"), ("is_concurrent", "u4"),
-        ("num_windows", "u4"), ("windows_left_out", "u4"), ("now_ns", "u8"), ("reserved", "u8", 3),
+        ("num_objects", "u4"), ("objects_left_out", "u4"), ("now_ns", "u8"), ("reserved", "u8", 3),
     ]
 )  # fmt: skip
 _MORE = np.dtype(
@@ -88,7 +89,12 @@ _PROBES = frozenset({"MPI_Probe", "MPI_Mprobe"})
 _WAITS = frozenset({"MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome"})
 # Calls that wait for other ranks to call MPI_Win_post or MPI_Win_complete.
 _EPOCHS = frozenset({"MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait"})
-_WINDOW = 0x80000000  # a bit of the numbers of windows
+# Calls in which a rank may wait for the end of another one's lock.
+_LOCKED = frozenset(
+    {f"MPI_Win_{name}{of}" for name in ("lock", "unlock", "flush", "flush_local") for of in ("", "_all")}
+)
+# Bits of the numbers of windows, and of these, persistent collectives and files.
+_WINDOW, _OBJECT = 0x80000000, 0xE0000000
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,7 @@ class Page:
 
         keys, communicators = self._communicators(name_of)
         requests: list[Awaited] = []
+        locks: list[Awaited] = []
         by_thread: dict[tuple[int, int], list[Awaited]] = {}
         for row in page["requests"][(page["keys"] != 0) & (page["keys"] != _TAKEN)]:
             awaited = Awaited(
@@ -189,6 +196,9 @@ class Page:
                 seconds(row["posted_ticks"]), int(row["partitions"]), int(row["num_ready"]),
                 site=int(row["site"]),
             )  # fmt: skip
+            if awaited.kind == LOCK:
+                locks.append(replace(awaited, number=awaited.tag, tag=ANY_TAG))
+                continue
             requests.append(awaited)
             by_thread.setdefault((int(row["thread"]), int(row["serial"])), []).append(awaited)
         threads = []
@@ -235,9 +245,9 @@ class Page:
         knows_communicators = not head["communicators_left_out"] and None not in keys.values()
         return RankState(
             rank=self.owner.rank, threads=tuple(threads), communicators=communicators,
-            requests=tuple(requests), sent=sent, received=received,
+            requests=tuple(requests), locks=tuple(locks), sent=sent, received=received,
             counts_all=knows_communicators and not (head["channels_left_out"] or head["requests_left_out"]),
-            knows_communicators=knows_communicators, knows_windows=not head["windows_left_out"],
+            knows_communicators=knows_communicators, knows_objects=not head["objects_left_out"],
             place_of=place_of, **others,
         )  # fmt: skip
 
@@ -274,7 +284,13 @@ class Page:
             keys[number] = key
             if key is not None:
                 communicators[key] = CommunicatorState(
-                    name, members, last, entered, bool(row["is_inter"]), bool(number & _WINDOW)
+                    name,
+                    members,
+                    last,
+                    entered,
+                    bool(row["is_inter"]),
+                    bool(number & _WINDOW),
+                    bool(number & _OBJECT),
                 )
         return keys, communicators
 
@@ -311,6 +327,10 @@ def _awaited(
             )  # fmt: skip
             receives.append(sent)
         return tuple(receives)
+    if call in _LOCKED:
+        if communicator is None or (peer < 0 and peer != ANY_PEER):
+            return ()
+        return (Awaited(LOCK, call, peer, ANY_TAG, communicator, None, max(tag, 0), begin_s),)
     if more["number"] and call not in POLLS:
         root = int(more["root"])
         return (
