@@ -18,7 +18,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +28,14 @@ import numpy as np
 from bench.commands import chosen_flavours, say
 from earlybird.data.recording import recording_into
 from earlybird.data.units import format_seconds
+from earlybird.launch.running_ranks import progress_of
 from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
 from earlybird.present.render.terminal import print_rows
 from earlybird.toolchain.build import RECORDER, library_path
 
 ROUNDS = 12
+_WATCHED_EVERY_S = 0.1
 # The ways to run the program.
 _ALONE, _RECORDED, _TRACED, _PAGES, _BESIDE = "alone", "recorded", "traced", "pages", "beside"
 _NUMBER = re.compile(r"[\d.]+(e[-+]\d+)?")
@@ -58,6 +62,7 @@ REQUESTS = {
 PROGRAM = r"""#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 static int compare(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -111,6 +116,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Recv_init(received, 8, MPI_CHAR, 0, 0, MPI_COMM_SELF, &persistent[0]);
   MPI_Send_init(sent, 8, MPI_CHAR, 0, 0, MPI_COMM_SELF, &persistent[1]);
+  usleep(300000); /* whoever watches the pages has looked */
   measure(send, 2000);
   measure(exchange, 2000);
   measure(start, 2000);
@@ -173,8 +179,8 @@ def _measure(
     for k in range(rounds):
         for way in order.sample(ways, len(ways)):
             more: dict[str, str] = {}
+            recording = folder / f"rec-{way}-{k}"
             if way in (_RECORDED, _TRACED, _PAGES):
-                recording = folder / f"rec-{way}-{k}"
                 with recording_into(recording, {}):
                     pass
                 more = {
@@ -185,12 +191,31 @@ def _measure(
                     "EARLYBIRD_RECORD_PAGES": "only" if way == _PAGES else "",
                 }
             launched = [*beside, program] if way == _BESIDE else [program]
-            times_s[way].append(_run(flavour, launched, environment | more, folder))
+            with _watched(recording if way == _PAGES else None):
+                times_s[way].append(_run(flavour, launched, environment | more, folder))
             # Of --events all there is a GiB in every round.
-            for recording in folder.glob("rec-*"):
-                shutil.rmtree(recording)
+            for left in folder.glob("rec-*"):
+                shutil.rmtree(left)
         say(f"{flavour.name}: round {k + 1} of {rounds}, load {os.getloadavg()[0]:.1f}")
     return {way: np.array(values) for way, values in times_s.items()}
+
+
+@contextmanager
+def _watched(recording: Path | None) -> Iterator[None]:
+    """Look at the pages as `exec --stuck` does, more often."""
+    is_over = threading.Event()
+
+    def look() -> None:
+        while recording is not None and not is_over.wait(_WATCHED_EVERY_S):
+            progress_of(recording)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watcher.join()
 
 
 def _run(

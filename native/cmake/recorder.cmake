@@ -30,6 +30,7 @@ add_library(earlybird_recorder SHARED
   recorder/recording/file.c
   recorder/recording/hidden.c
   recorder/recording/identity.c
+  recorder/recording/mpi_files.c
   recorder/recording/page.c
   recorder/recording/persistent.c
   recorder/recording/places.c

@@ -216,7 +216,7 @@ def test_where_looks_at_a_job_that_hangs_and_leaves_it(any_mpi, own_process, com
             os.killpg(job.pid, signal.SIGKILL)
             job.wait()
     assert "when the ranks ended: Deadlock: rank 1 is in MPI_Recv from rank 3, tag 5" in errors
-    assert not shared_pages(tmp_path / "rec").exists()
+    assert not shared_pages(tmp_path / "rec")
     assert_refused(own_process("where", "rec", check=False), "is finished", "earlybird show rec")
 
 
@@ -280,7 +280,7 @@ def test_pages_are_in_shared_memory_where_none_may_be_mapped(
     assert (result.returncode, answer["verdict"], answer["cycle"]) == (1, "deadlock", [1, 3])
     recording = tmp_path / "rec-1"
     assert {path.stat().st_size for path in recording.glob("*.open")} == {4096}
-    assert not shared_pages(recording).exists()
+    assert not shared_pages(recording)
 
 
 def test_where_refuses_what_is_no_running_recording(in_process, tmp_path):

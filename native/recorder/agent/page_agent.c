@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,9 @@
 #include "recorder/recording/agent.h"
 #include "recorder/recording/awaited.h"
 
+/* All nodes together make at most so many files a second in the recording's folder, and write so many bytes. */
+#define MAX_FILES_PER_S 100.0
+#define MAX_BYTES_PER_S 100e6
 #define PART_OF_TIME 0.02 /* that writing may take */
 #define LOOK_S 1.0        /* whether ranks live */
 #define MAX_PERIOD_S 30.0 /* if only writing is slow */
@@ -140,8 +144,17 @@ typedef struct {
   int folder;
   text bundle;
   uint32_t num_pages;
-  bool is_any_alive;
+  bool is_any_alive, notes_time;
 } seen;
+
+/* For a rank that reads no clock of its own. */
+static void note_time(int folder, const char *name) {
+  const uint64_t now = now_ns();
+  const int file = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return;
+  (void)!pwrite(file, &now, sizeof now, offsetof(eb_page, awaited.now_ns));
+  close(file);
+}
 
 static void see(void *with, const char *name, const char *page, size_t bytes) {
   seen *const found = with;
@@ -150,6 +163,7 @@ static void see(void *with, const char *name, const char *page, size_t bytes) {
   const eb_bundle_state state = state_of(&((const eb_page *)(const void *)page)->awaited, &is_known, &num_threads);
   if (state == EB_BUNDLE_ENDED && faccessat(found->folder, name, F_OK, 0) != 0) return; /* it has left MPI_Finalize meanwhile */
   found->is_any_alive |= is_known && state != EB_BUNDLE_ENDED;
+  if (found->notes_time) note_time(found->folder, name);
   if (add_page(&found->bundle, name, page, bytes, state, num_threads)) found->num_pages++;
 }
 
@@ -239,12 +253,14 @@ static void sleep_s(double seconds) {
   while (nanosleep(&rest, &rest) != 0 && errno == EINTR) continue;
 }
 
+static double most(double one, double other) { return one > other ? one : other; }
+
 /* Until all ranks have ended, or the recording is gone. */
-static void keep(const char *folder, const char *path, double least_period_s) {
+static void keep(const char *folder, const char *path, double num_nodes) {
   struct stat space = {0};
-  seen found = {.folder = EB_AGENT_LOCK};
+  seen found = {.folder = EB_AGENT_LOCK, .notes_time = true};
   const int lock = EB_AGENT_LOCK;
-  double period_s = least_period_s > LOOK_S ? least_period_s : LOOK_S, mean_s = 0.0;
+  double period_s = most(LOOK_S, num_nodes / MAX_FILES_PER_S), mean_s = 0.0;
   uint64_t next_ns = 0, serial = 0;
   bool is_written = false;
   pid_namespace = stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t)space.st_ino : 0;
@@ -275,8 +291,8 @@ static void keep(const char *folder, const char *path, double least_period_s) {
     const double took_s = 1e-9 * (double)(now_ns() - begin_ns);
     mean_s += (serial > 1 ? NEW_SHARE : 1.0) * (took_s - mean_s);
     const double shared_s = mean_s / PART_OF_TIME < MAX_PERIOD_S ? mean_s / PART_OF_TIME : MAX_PERIOD_S;
-    period_s = shared_s > least_period_s ? shared_s : least_period_s;
-    if (period_s < LOOK_S) period_s = LOOK_S;
+    period_s = most(most(LOOK_S, num_nodes / MAX_FILES_PER_S), num_nodes * (double)found.bundle.bytes / MAX_BYTES_PER_S);
+    period_s = most(period_s, shared_s);
     if (found.is_any_alive) continue;
     for_each_page(lock, remove_page, (void *)&lock);
     if (rmdir(folder) == 0 || errno == ENOENT) return; /* else new ranks have begun, which find the lock taken */

@@ -56,11 +56,11 @@ static inline int eb_root(const eb_communicator *communicator, int root) {
 
 /* The persistent form of a collective: what COUNTED says of a call is counted at every start. */
 #ifdef EB_HAS_PERSISTENT_COLLECTIVES
-#define EB_PERSISTENT(name, PARAMETERS, ARGUMENTS, COUNTED) \
-  EB_WRAP(name, PARAMETERS, ARGUMENTS, {                    \
-    eb_persistent_begin(&span);                             \
-    COUNTED;                                                \
-    eb_persistent_end(&span, call, request);                \
+#define EB_PERSISTENT(name, PARAMETERS, ARGUMENTS, COUNTED)                     \
+  EB_WRAP(name, PARAMETERS, ARGUMENTS, {                                        \
+    eb_persistent_begin(&span);                                                 \
+    COUNTED;                                                                    \
+    eb_persistent_end(&span, call, eb_span_communicator(&span, comm), request); \
   })
 #else
 #define EB_PERSISTENT(name, PARAMETERS, ARGUMENTS, COUNTED)

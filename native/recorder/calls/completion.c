@@ -18,7 +18,8 @@ typedef struct {
 } copies;
 
 static copied copy_one(MPI_Request handle) {
-  return (copied){handle, handle == MPI_REQUEST_NULL ? EB_TICKET_NONE : eb_requests_ticket(eb_request_key(handle))};
+  if (handle == MPI_REQUEST_NULL) return (copied){handle, EB_TICKET_NONE};
+  return (copied){handle, eb_recorder_counts() ? eb_requests_ticket(eb_request_key(handle)) : EB_TICKET_ONLY};
 }
 
 /* Whoever polls may do something else if nothing is complete. */
@@ -30,7 +31,7 @@ static void wait_for(const eb_span *span, MPI_Request handle) {
 static copies copy(const eb_span *span, int count, const MPI_Request *requests, MPI_Status *statuses) {
   copies made = {NULL, statuses, statuses != MPI_STATUSES_IGNORE};
   if (!eb_span_may_complete(span) || count <= 0) return made;
-  const bool are_needed = !made.has_statuses && eb_requests_any();
+  const bool are_needed = !made.has_statuses && (eb_requests_any() || eb_awaited_num_wild != 0 || eb_is_any_cancelled);
   const size_t copied_bytes = ((size_t)count * sizeof(copied) + 15) / 16 * 16;
   char *scratch = eb_thread_scratch(span->thread, copied_bytes + (are_needed ? (size_t)count * sizeof *statuses : 0));
   if (!scratch) return made;

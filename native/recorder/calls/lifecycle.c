@@ -34,7 +34,8 @@ static int leave(int rc, const eb_call *call, double begin_s, eb_caller caller) 
   eb_bindings_redirect(); /* of plug-ins that the MPI has loaded */
   eb_clock_settle();
   eb_recorder_begin();
-  eb_span span = eb_span_begin_of(call, caller);
+  eb_span span = eb_span_open_of(call, caller);
+  eb_span_wait(&span);
   if (eb_span_returned(&span, rc)) {
     span.ticks = (uint64_t)(took_s / eb_recorder_tick_s());
     span.begin_ticks -= span.ticks;

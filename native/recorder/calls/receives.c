@@ -48,20 +48,24 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
   EB_CALL_OF(EB_CALL_PART, name);                                                                                             \
   EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status) { \
     MPI_Status own;                                                                                                           \
-    eb_span span = eb_span_begin(&name##_call);                                                                               \
+    eb_span span = eb_span_open(&name##_call);                                                                                \
     eb_span_about(&span, source, tag, comm, eb_known_bytes(&span, count, datatype));                                          \
+    eb_span_wait(&span);                                                                                                      \
     eb_span_receives(&span);                                                                                                  \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                                            \
     const int rc = EB_NEXT(name)(buf, count, datatype, source, tag, comm, status);                                            \
     if (eb_span_returned(&span, rc)) {                                                                                        \
-      eb_received(&span, eb_call_number(&name##_call), rc, eb_span_communicator(&span, comm), status);                        \
+      if (!eb_span_is_message(&span, EB_ROLE_RECEIVED))                                                                       \
+        eb_received(&span, eb_call_number(&name##_call), rc, eb_span_communicator(&span, comm), status);                      \
       eb_span_end(&span);                                                                                                     \
     }                                                                                                                         \
     return rc;                                                                                                                \
   }
 static void created(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, int tag, uint64_t bytes,
                     eb_request_kind kind, uint32_t serial, const MPI_Request *request) {
-  eb_receive_created(span, call, rc, communicator, source, tag, bytes, kind, serial, request);
+  /* Of pages alone its own place says all that is counted. */
+  if (eb_recorder_counts() || kind != EB_REQUEST_RECEIVE)
+    eb_receive_created(span, call, rc, communicator, source, tag, bytes, kind, serial, request);
   if (rc == MPI_SUCCESS && kind == EB_REQUEST_RECEIVE)
     eb_span_posts(span, *request, EB_AWAITED_RECEIVE, call, communicator, eb_world_rank(communicator, source), tag, bytes, 0);
 }

@@ -2,7 +2,7 @@
 #include "recorder/calls/wrap.h"
 #include "recorder/recording/persistent.h"
 
-/* A persistent collective may be started in any order: what its ranks wait for is not known. */
+/* Those of persistent collectives are posted where they are counted. */
 static void posted(const eb_span *span, MPI_Request request, const eb_request *known) {
   const bool receives = known->kind == EB_REQUEST_PERSISTENT_RECEIVE;
   const eb_awaited_kind kind = known->kind == EB_REQUEST_PERSISTENT_SEND       ? EB_AWAITED_SEND
@@ -26,7 +26,7 @@ static void started(const eb_span *span, const MPI_Request *request) {
   if (known.kind == EB_REQUEST_PERSISTENT_SEND)
     eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.tag, known.bytes);
   if (known.kind == EB_REQUEST_PARTITIONED_SEND) eb_add_partitioned(span, EB_ROLE_SENT, &known);
-  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, &known);
+  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, *request, &known);
   eb_span_of_none(span);
   posted(span, *request, &known);
 }
@@ -37,7 +37,7 @@ EB_EXPORT int MPI_Start(MPI_Request *request) {
   uint64_t own_ticks = 0;
   if (span.thread) {
     started(&span, request);
-    own_ticks = eb_recorder_ticks() - span.begin_ticks;
+    if (eb_recorder_counts()) own_ticks = eb_recorder_ticks() - span.begin_ticks;
   }
   const int rc = EB_NEXT(MPI_Start)(request);
   if (eb_span_returned(&span, rc)) {
@@ -54,7 +54,7 @@ EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   uint64_t own_ticks = 0;
   if (span.thread) {
     for (int r = 0; r < count; r++) started(&span, &requests[r]);
-    own_ticks = eb_recorder_ticks() - span.begin_ticks;
+    if (eb_recorder_counts()) own_ticks = eb_recorder_ticks() - span.begin_ticks;
   }
   const int rc = EB_NEXT(MPI_Startall)(count, requests);
   if (eb_span_returned(&span, rc)) {
@@ -74,7 +74,7 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
   const uint64_t key = eb_request_key(request);
   if (PMPI_Request_get_status(request, &is_complete, &status) != MPI_SUCCESS) return;
   bool was_open = is_complete && eb_request_completed(span, key, eb_requests_ticket(key), true, &status);
-  eb_awaited_complete(key);
+  (void)eb_awaited_complete(key, &(eb_awaited_request){0});
   if (eb_requests_remove(key, is_complete, &known)) {
     was_open = was_open || known.is_active;
     if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_free(known.persistent);
@@ -90,7 +90,7 @@ EB_EXPORT int MPI_Request_free(MPI_Request *request) {
   uint64_t own_ticks = 0;
   if (span.thread) {
     if (eb_span_may_complete(&span) && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
-    own_ticks = eb_recorder_ticks() - span.begin_ticks;
+    if (eb_recorder_counts()) own_ticks = eb_recorder_ticks() - span.begin_ticks;
   }
   const int rc = EB_NEXT(MPI_Request_free)(request);
   if (eb_span_returned(&span, rc)) {

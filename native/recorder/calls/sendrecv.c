@@ -24,9 +24,10 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
   EB_CALL_OF(EB_CALL_PART, name);                                                                           \
   EB_EXPORT int name PARAMETERS {                                                                           \
     MPI_Status own;                                                                                         \
-    eb_span span = eb_span_begin(&name##_call);                                                             \
+    eb_span span = eb_span_open(&name##_call);                                                              \
     eb_span_also_sends(&span, dest, sendtag, comm, eb_known_bytes(&span, sendcount, sendtype));             \
     eb_span_about(&span, source, recvtag, comm, RECEIVED);                                                  \
+    eb_span_wait(&span);                                                                                    \
     eb_span_receives(&span);                                                                                \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                                 \
@@ -86,7 +87,8 @@ static void begun(const eb_span *span, unsigned call, int rc, int64_t sendcount,
                               .posted_ticks = span->begin_ticks,
                               .bytes = eb_bytes(span, recvcount, recvtype)};
   eb_span_posts(span, *request, EB_AWAITED_RECEIVE, call, communicator, receive.peer, recvtag, receive.bytes, 0);
-  eb_requests_add(eb_request_key(*request), &receive);
+  if (eb_recorder_counts()) eb_requests_add(eb_request_key(*request), &receive);
+  else if (RECEIVE == EB_REQUEST_RECEIVE_NO_STATUS && (receive.peer < 0 || recvtag < 0)) eb_awaited_lose();
 }
 
 #define ISENDRECV(name, COUNT)                                                                                              \

@@ -2,6 +2,7 @@
 #include "recorder/calls/wrap.h"
 
 static void sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  if (eb_span_is_message(span, EB_ROLE_SENT)) return;
   const eb_communicator *communicator = eb_span_communicator(span, comm);
   if (rc != MPI_SUCCESS) eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
   else

@@ -39,9 +39,6 @@ static void synchronised_with(const eb_span *span, unsigned call, int target, MP
 
 /* An exposure or access ends with a call that is an epoch of its own; see epoch.h. */
 #define PART_ALL(name) EB_WRAP_PART(name, (MPI_Win win), (win), synchronised(&span, call, win))
-#define PART_ONE(name) EB_WRAP_PART(name, (int rank, MPI_Win win), (rank, win), synchronised_with(&span, call, rank, win))
-#define ALL(name) EB_WRAP(name, (MPI_Win win), (win), synchronised(&span, call, win))
-#define ONE(name) EB_WRAP(name, (int rank, MPI_Win win), (rank, win), synchronised_with(&span, call, rank, win))
 
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Win_fence, (int assertion, MPI_Win win), (assertion, win), eb_window_enters(&span, win),
               synchronised(&span, call, win);
@@ -62,13 +59,28 @@ EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Win_wait, (MPI_Win win), (win), eb_window_await
               eb_window_awaited(&span, win, EB_EPOCH_EXPOSURE, rc == MPI_SUCCESS))
 EB_WRAP(MPI_Win_test, (MPI_Win win, int *flag), (win, flag), synchronised(&span, call, win);
         if (rc == MPI_SUCCESS && *flag) eb_window_awaited(&span, win, EB_EPOCH_EXPOSURE, true))
-EB_WRAP_PART(MPI_Win_lock, (int lock_type, int rank, int assertion, MPI_Win win), (lock_type, rank, assertion, win),
-             synchronised_with(&span, call, rank, win))
-EB_WRAP_PART(MPI_Win_lock_all, (int assertion, MPI_Win win), (assertion, win), synchronised(&span, call, win))
-ONE(MPI_Win_unlock)
-ALL(MPI_Win_unlock_all)
-PART_ONE(MPI_Win_flush)
-PART_ALL(MPI_Win_flush_all)
-PART_ONE(MPI_Win_flush_local)
-PART_ALL(MPI_Win_flush_local_all)
+
+/* With the MPI's own ways a lock may be waited for in any of these calls. */
+#define TYPE (lock_type == MPI_LOCK_EXCLUSIVE ? EB_LOCK_EXCLUSIVE : EB_LOCK_SHARED)
+#define LOCK(name, PARAMETERS, ARGUMENTS, rank, type, COUNTED)                                                  \
+  EB_WRAP_ABOUT(EB_CALL_PART, name, PARAMETERS, ARGUMENTS, eb_window_concerns(&span, win, rank, type), COUNTED; \
+                if (rc == MPI_SUCCESS) eb_window_locked(&span, call, win, rank, type))
+#define UNLOCK(name, PARAMETERS, ARGUMENTS, rank, COUNTED)                                                               \
+  EB_WRAP_ABOUT(EB_CALL_ALONE, name, PARAMETERS, ARGUMENTS, eb_window_concerns(&span, win, rank, EB_LOCK_NONE), COUNTED; \
+                if (rc == MPI_SUCCESS) eb_window_unlocked(&span, win, rank))
+#define FLUSH_ONE(name)                                                                                                       \
+  EB_WRAP_ABOUT(EB_CALL_PART, name, (int rank, MPI_Win win), (rank, win), eb_window_concerns(&span, win, rank, EB_LOCK_NONE), \
+                synchronised_with(&span, call, rank, win))
+#define FLUSH_ALL(name)                                                                                               \
+  EB_WRAP_ABOUT(EB_CALL_PART, name, (MPI_Win win), (win), eb_window_concerns(&span, win, EB_ALL_RANKS, EB_LOCK_NONE), \
+                synchronised(&span, call, win))
+LOCK(MPI_Win_lock, (int lock_type, int rank, int assertion, MPI_Win win), (lock_type, rank, assertion, win), rank, TYPE,
+     synchronised_with(&span, call, rank, win))
+LOCK(MPI_Win_lock_all, (int assertion, MPI_Win win), (assertion, win), EB_ALL_RANKS, EB_LOCK_SHARED, synchronised(&span, call, win))
+UNLOCK(MPI_Win_unlock, (int rank, MPI_Win win), (rank, win), rank, synchronised_with(&span, call, rank, win))
+UNLOCK(MPI_Win_unlock_all, (MPI_Win win), (win), EB_ALL_RANKS, synchronised(&span, call, win))
+FLUSH_ONE(MPI_Win_flush)
+FLUSH_ALL(MPI_Win_flush_all)
+FLUSH_ONE(MPI_Win_flush_local)
+FLUSH_ALL(MPI_Win_flush_local_all)
 PART_ALL(MPI_Win_sync)

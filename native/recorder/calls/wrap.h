@@ -19,8 +19,9 @@
 #define EB_WRAP_NEXT(kind, name, NEXT, PARAMETERS, ARGUMENTS, ABOUT, COUNTED) \
   EB_CALL_OF(kind, name);                                                     \
   EB_EXPORT int name PARAMETERS {                                             \
-    eb_span span = eb_span_begin(&name##_call);                               \
+    eb_span span = eb_span_open(&name##_call);                                \
     ABOUT;                                                                    \
+    eb_span_wait(&span);                                                      \
     const int rc = (NEXT)ARGUMENTS;                                           \
     if (eb_span_returned(&span, rc)) {                                        \
       const unsigned call = eb_call_number(&name##_call);                     \

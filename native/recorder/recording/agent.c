@@ -51,16 +51,16 @@ static void spawn(char *const arguments[], int folder) {
   (void)posix_spawn_file_actions_destroy(&files);
 }
 
-void eb_agent_start(const char *folder, const char *path, double period_s) {
-  char program[LENGTH], period[32];
+void eb_agent_start(const char *folder, const char *path, uint64_t num_nodes) {
+  char program[LENGTH], nodes[32];
   const int opened = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (opened < 0) return;
   const int lock = fcntl(opened, F_DUPFD_CLOEXEC, ABOVE_LOCK);
   close(opened);
   if (lock < 0) return;
   if (flock(lock, LOCK_EX | LOCK_NB) == 0 && find_program(program)) {
-    snprintf(period, sizeof period, "%d", (int)(period_s + 0.5)); /* no decimal comma of the program's locale */
-    char *const arguments[] = {program, (char *)folder, (char *)path, period, NULL};
+    snprintf(nodes, sizeof nodes, "%llu", (unsigned long long)num_nodes);
+    char *const arguments[] = {program, (char *)folder, (char *)path, nodes, NULL};
     spawn(arguments, lock);
   }
   close(lock);

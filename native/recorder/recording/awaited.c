@@ -10,9 +10,10 @@ static eb_awaited_communicator without_place;
 
 eb_page *eb_page_current = &own;
 bool eb_page_is_shared;
+int eb_awaited_num_wild;
 
 _Static_assert(sizeof(eb_awaited_call) == 64 && sizeof(eb_awaited_request) == 64 && sizeof(eb_awaited_channel) == 40 &&
-                   sizeof(eb_awaited_communicator) == 216 && sizeof(eb_awaited_head) == 120,
+                   sizeof(eb_awaited_communicator) == 216 && sizeof(eb_awaited_head) == 128 && offsetof(eb_page, keys) % 64 == 0,
                "readers rely on it");
 
 static uint32_t add(uint32_t *value, uint32_t by) {
@@ -29,67 +30,77 @@ static void count(uint64_t *value) {
 
 static uint32_t hash_of(uint64_t value) { return (uint32_t)(value * 0x9e3779b97f4a7c15u >> 40); }
 
-static eb_awaited_request *request_at(uint64_t key, uint32_t probe) {
-  return &eb_page_current->requests[(hash_of(key) + probe) % EB_AWAITED_REQUESTS];
-}
+/* The first of the places that a key may have. */
+static uint32_t places_of(uint64_t key) { return hash_of(key) % (EB_AWAITED_REQUESTS / EB_AWAITED_PROBES) * EB_AWAITED_PROBES; }
 
-static bool take(eb_awaited_request *place) {
+static bool take(uint64_t *key) {
   uint64_t unused = 0;
-  if (!eb_page_is_shared) return __atomic_load_n(&place->key, __ATOMIC_RELAXED) == 0;
-  return __atomic_compare_exchange_n(&place->key, &unused, EB_AWAITED_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+  if (!eb_page_is_shared) return *key == 0;
+  return __atomic_compare_exchange_n(key, &unused, EB_AWAITED_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* `request` has the key EB_AWAITED_TAKEN: its place must not look free meanwhile. */
-void eb_awaited_post(uint64_t key, const eb_awaited_request *request) {
+/* So many sends have one handle only if they were complete when they were started: the others need no place. */
+uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind) {
+  const uint32_t first = places_of(key);
+  uint64_t *const keys = &eb_page_current->keys[first];
   uint32_t num_alike = 0;
-  for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++) {
-    eb_awaited_request *const place = request_at(key, p);
-    if (__atomic_load_n(&place->key, __ATOMIC_RELAXED) == key) num_alike++;
-    if (!take(place)) continue;
-    *place = *request;
-    place->thread = UINT16_MAX;
-    __atomic_store_n(&place->key, key, __ATOMIC_RELEASE);
-    return;
-  }
-  /* So many have one handle only if they were complete when they were started. */
-  if (num_alike < MIN_ALIKE) (void)add(&eb_page_current->awaited.requests_left_out, 1);
+  for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++) num_alike += __atomic_load_n(&keys[p], __ATOMIC_RELAXED) == key;
+  if (num_alike >= MIN_ALIKE && kind == EB_AWAITED_SEND) return EB_AWAITED_REQUESTS;
+  for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++)
+    if (take(&keys[p])) return first + p;
+  (void)add(&eb_page_current->awaited.requests_left_out, 1);
+  return EB_AWAITED_REQUESTS;
 }
 
 /* Requests share a handle if they were complete when they were started, or if the MPI has freed one in a thread that has not
  * said so yet, and another thread has got its handle. So what completes is the oldest of them; what a thread starts to wait for
  * is the latest, except those that the call of `but` waits for already. */
-static eb_awaited_request *oldest(uint64_t key) {
-  eb_awaited_request *first = NULL;
-  for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++) {
-    eb_awaited_request *const place = request_at(key, p);
-    if (__atomic_load_n(&place->key, __ATOMIC_ACQUIRE) == key && (!first || place->posted_ticks < first->posted_ticks))
-      first = place;
+static uint32_t oldest(uint64_t key) {
+  const uint32_t first = places_of(key);
+  const eb_awaited_request *const requests = eb_page_current->requests;
+  uint32_t found = EB_AWAITED_REQUESTS;
+  for (uint32_t p = first; p < first + EB_AWAITED_PROBES; p++) {
+    if (__atomic_load_n(&eb_page_current->keys[p], __ATOMIC_ACQUIRE) != key) continue;
+    if (found == EB_AWAITED_REQUESTS || requests[p].posted_ticks < requests[found].posted_ticks) found = p;
   }
-  return first;
+  return found;
 }
 
 static eb_awaited_request *latest(uint64_t key, uint32_t but) {
   eb_awaited_request *last = NULL;
-  const uint32_t serial = eb_awaited_call_of(but)->serial;
-  for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++) {
-    eb_awaited_request *const place = request_at(key, p);
-    if (__atomic_load_n(&place->key, __ATOMIC_ACQUIRE) != key || (place->thread == but && place->serial == serial)) continue;
+  const uint32_t serial = eb_awaited_call_of(but)->serial, first = places_of(key);
+  for (uint32_t p = first; p < first + EB_AWAITED_PROBES; p++) {
+    eb_awaited_request *const place = &eb_page_current->requests[p];
+    if (__atomic_load_n(&eb_page_current->keys[p], __ATOMIC_ACQUIRE) != key) continue;
+    if (place->thread == but && place->serial == serial) continue;
     if (!last || place->posted_ticks >= last->posted_ticks) last = place;
   }
   return last;
 }
 
-void eb_awaited_complete(uint64_t key) {
-  eb_awaited_request *const place = oldest(key);
-  if (place) __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);
+bool eb_awaited_complete(uint64_t key, eb_awaited_request *request) {
+  uint32_t place;
+  uint64_t expected;
+  do {
+    expected = key;
+    place = oldest(key);
+    if (place == EB_AWAITED_REQUESTS) return false;
+  } while (eb_page_is_shared && !__atomic_compare_exchange_n(&eb_page_current->keys[place], &expected, EB_AWAITED_TAKEN, false,
+                                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+  *request = eb_page_current->requests[place];
+  if (eb_awaited_is_wild(request)) eb_awaited_count_wild(-1);
+  __atomic_store_n(&eb_page_current->keys[place], 0, __ATOMIC_RELEASE);
+  return true;
 }
+
+void eb_awaited_lose(void) { (void)add(&eb_page_current->awaited.requests_left_out, 1); }
 
 void eb_awaited_mark(uint64_t key, uint32_t thread) {
   eb_awaited_call *const call = eb_awaited_call_of(thread);
   eb_awaited_request *const place = thread < EB_OPEN_CALLS_MAX ? latest(key, thread) : NULL;
   call->num++;
   if (!place) {
-    if (!oldest(key)) call->num_left_out++; /* else it is one of those that were complete */
+    if (oldest(key) == EB_AWAITED_REQUESTS) call->num_left_out++; /* else it is one of those that were complete */
     return;
   }
   place->thread = (uint16_t)thread;
@@ -140,13 +151,13 @@ eb_awaited_communicator *eb_awaited_communicator_add(void) {
   return &without_place;
 }
 
-eb_awaited_communicator *eb_awaited_window_add(void) {
+eb_awaited_communicator *eb_awaited_object_add(void) {
   eb_awaited_head *const head = &eb_page_current->awaited;
-  if (head->num_windows < EB_AWAITED_WINDOWS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
-    head->num_windows++;
+  if (head->num_objects < EB_AWAITED_OBJECTS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
+    head->num_objects++;
     return &eb_page_current->communicators[head->num_communicators++];
   }
-  head->windows_left_out++;
+  head->objects_left_out++;
   return NULL;
 }
 

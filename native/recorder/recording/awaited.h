@@ -12,23 +12,27 @@
 
 #include "recorder/recording/open_calls.h"
 
-#define EB_AWAITED_MAGIC 0x3254494157424245u /* "EBBWAIT2" */
+#define EB_AWAITED_MAGIC 0x3354494157424245u /* "EBBWAIT3" */
 #define EB_BYTES_UNKNOWN UINT64_MAX
-#define EB_AWAITED_TAKEN UINT64_MAX /* the key of a place that is being written */
+#define EB_AWAITED_TAKEN UINT64_MAX /* the key of a place that is being written, or emptied */
 enum {
   EB_AWAITED_REQUESTS = 1024,
   EB_AWAITED_CHANNELS = 1024,
   EB_AWAITED_PROBES = 8, /* places that a key may have */
   EB_AWAITED_COMMUNICATORS = 256,
-  EB_AWAITED_WINDOWS = 64, /* of these places */
+  EB_AWAITED_OBJECTS = 64, /* of these places */
   EB_AWAITED_MEMBERS = 8192,
   EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
   EB_AWAITED_NAME = 64,
 };
 
-/* Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window, and bits of its number. */
+/* Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window. */
 enum { EB_TAG_POSTED = -16, EB_TAG_COMPLETED = -17 };
-#define EB_AWAITED_WINDOW 0x80000000u
+
+/* What a communicator's ranks have created over it, and in which they enter collectives on their own: a window, a file, or a
+ * persistent collective, whose starts these are. It has a place among the communicators, and a bit in its number. */
+typedef enum { EB_OBJECT_WINDOW, EB_OBJECT_PERSISTENT, EB_OBJECT_FILE, EB_NUM_OBJECTS } eb_object_kind;
+#define EB_AWAITED_OBJECT(kind) (0x80000000u >> (kind))
 
 typedef enum {
   EB_AWAITED_SEND = 1,
@@ -36,7 +40,11 @@ typedef enum {
   EB_AWAITED_COLLECTIVE,
   EB_AWAITED_PARTITIONED_SEND,
   EB_AWAITED_PARTITIONED_RECEIVE,
+  EB_AWAITED_LOCK, /* of a window, from MPI_Win_lock to MPI_Win_unlock: nothing is awaited, but others may wait for its end */
 } eb_awaited_kind;
+
+/* What the tag of a lock says. */
+enum { EB_LOCK_SHARED, EB_LOCK_EXCLUSIVE };
 
 /* More of the call of a thread. */
 typedef struct {
@@ -53,18 +61,12 @@ typedef struct {
 /* A request that is not complete, as far as this rank knows: of a send that was complete when it was started the MPI says so only
  * when it is asked. */
 typedef struct {
-  uint64_t key; /* 0: free */
-  uint64_t posted_ticks, bytes, number;
+  uint64_t posted_ticks, bytes, number, site; /* site: where it was started */
   uint32_t call, communicator; /* call: that created it */
   int32_t peer, tag;
   uint16_t kind, thread; /* thread: that waits for it, in its call with this serial */
   uint32_t serial;
-  union {
-    struct {
-      uint32_t partitions, num_ready;
-    };
-    uint64_t site; /* of other requests: where they were started */
-  };
+  uint32_t partitions, num_ready; /* of a partitioned one */
 } eb_awaited_request;
 
 /* Messages with the same peer, communicator and tag. */
@@ -104,7 +106,8 @@ typedef struct {
   int32_t rank, size;
   uint32_t num_communicators, num_members;
   uint32_t requests_left_out, channels_left_out, communicators_left_out, is_concurrent;
-  uint32_t num_windows, windows_left_out;
+  uint32_t num_objects, objects_left_out;
+  uint64_t now_ns; /* about now by CLOCK_MONOTONIC: whoever watches the page sets it from time to time */
   uint64_t reserved[3];
 } eb_awaited_head;
 
@@ -115,6 +118,7 @@ typedef struct {
   eb_awaited_call more[EB_OPEN_CALLS_MAX + 1];
   eb_awaited_communicator communicators[EB_AWAITED_COMMUNICATORS];
   int32_t members[EB_AWAITED_MEMBERS];
+  uint64_t keys[EB_AWAITED_REQUESTS]; /* of the requests; 0: free. Those that a key may have are in one line of a cache */
   eb_awaited_request requests[EB_AWAITED_REQUESTS];
   eb_awaited_channel channels[EB_AWAITED_CHANNELS];
 } eb_page;
@@ -130,11 +134,29 @@ static inline eb_awaited_call *eb_awaited_call_of(uint32_t thread) {
   return &eb_page_current->more[thread < EB_OPEN_CALLS_MAX ? thread : EB_OPEN_CALLS_MAX];
 }
 
-/* A request was started; its own key is EB_AWAITED_TAKEN until it is in place. */
-void eb_awaited_post(uint64_t key, const eb_awaited_request *request);
+/* How many receives are open of which only their status says which message they have taken. */
+extern int eb_awaited_num_wild;
+static inline bool eb_awaited_is_wild(const eb_awaited_request *request) {
+  return request->kind == EB_AWAITED_RECEIVE && (request->peer < 0 || request->tag == -1); /* EB_TAG_NONE */
+}
+static inline void eb_awaited_count_wild(int by) {
+  if (eb_page_is_shared) (void)__atomic_add_fetch(&eb_awaited_num_wild, by, __ATOMIC_RELAXED);
+  else eb_awaited_num_wild += by;
+}
 
-/* It has completed, or is given up. */
-void eb_awaited_complete(uint64_t key);
+/* A request was started: a place for it. EB_AWAITED_REQUESTS: there is none. Then the place is filled. */
+uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind);
+static inline void eb_awaited_post(uint32_t place, uint64_t key, const eb_awaited_request *request) {
+  eb_page_current->requests[place] = *request;
+  if (eb_awaited_is_wild(request)) eb_awaited_count_wild(1);
+  __atomic_store_n(&eb_page_current->keys[place], key, __ATOMIC_RELEASE);
+}
+
+/* It has completed, or is given up; `request`: as it was. False: it has no place. */
+bool eb_awaited_complete(uint64_t key, eb_awaited_request *request);
+
+/* A message is received that cannot be counted. */
+void eb_awaited_lose(void);
 
 /* The thread waits for it in its present call. */
 void eb_awaited_mark(uint64_t key, uint32_t thread);
@@ -148,8 +170,8 @@ void eb_awaited_message(bool is_sent, uint32_t communicator, int32_t peer, int32
 /* A place for a communicator: that of all without one if there are too many. */
 eb_awaited_communicator *eb_awaited_communicator_add(void);
 
-/* The same for a window; NULL: there are too many. */
-eb_awaited_communicator *eb_awaited_window_add(void);
+/* The same for an object of one; NULL: there are too many. */
+eb_awaited_communicator *eb_awaited_object_add(void);
 
 /* Place for so many ranks; NULL: no more. */
 int32_t *eb_awaited_members_add(uint32_t num);

@@ -43,6 +43,12 @@ bool eb_communicators_begin(void) {
 
 eb_communicator *eb_communicators_first(void) { return __atomic_load_n(&first, __ATOMIC_ACQUIRE); }
 
+eb_communicator *eb_communicator_of_number(uint32_t number) {
+  eb_communicator *each = eb_communicators_first();
+  while (each && each->number != number) each = each->next;
+  return each;
+}
+
 static void find_formula(eb_members *members) {
   members->first = members->num > 0 ? members->listed[0] : 0;
   members->stride = members->num > 1 ? members->listed[1] - members->listed[0] : 1;
@@ -271,23 +277,24 @@ eb_communicator *eb_communicator_of(MPI_Comm comm) {
   return value;
 }
 
-eb_awaited_communicator *eb_communicator_window(eb_communicator *communicator) {
+eb_awaited_communicator *eb_communicator_object(eb_communicator *communicator, eb_object_kind kind) {
+  static const char *const names[EB_NUM_OBJECTS] = {"window", "persistent collective", "file"};
   pthread_mutex_lock(&lock);
-  const uint32_t number = ++communicator->num_windows;
-  eb_awaited_communicator *const window = eb_awaited_window_add();
-  if (window) {
+  const uint32_t number = ++communicator->num_objects[kind];
+  eb_awaited_communicator *const object = eb_awaited_object_add();
+  if (object) {
     static uint32_t num_shown;
     eb_awaited_communicator shown = *communicator->awaited;
-    shown.identity = eb_identity_of_window(communicator->identity, number);
+    shown.identity = eb_identity_of_object(communicator->identity, kind, number);
     shown.num_entered = 0;
     shown.number = 0; /* it is there last */
-    snprintf(shown.name, sizeof shown.name, "window %u of %.*s", number, EB_AWAITED_NAME - 24,
+    snprintf(shown.name, sizeof shown.name, "%s %u of %.*s", names[kind], number, EB_AWAITED_NAME - 40,
              communicator->name[0] ? communicator->name : "a communicator");
-    *window = shown;
-    __atomic_store_n(&window->number, EB_AWAITED_WINDOW | ++num_shown, __ATOMIC_RELEASE);
+    *object = shown;
+    __atomic_store_n(&object->number, EB_AWAITED_OBJECT(kind) | ++num_shown, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&lock);
-  return window;
+  return object;
 }
 
 int *eb_group_ranks(MPI_Group group, int *count) {

@@ -27,7 +27,7 @@ typedef struct eb_communicator {
   const char *name;                 /* the latest; a former one stays in memory, because it may be being written */
   char first_name[MPI_MAX_OBJECT_NAME]; /* when it was first used */
   eb_awaited_communicator *awaited; /* its place in the page */
-  uint32_t num_windows;             /* created over it */
+  uint32_t num_objects[EB_NUM_OBJECTS]; /* created over it */
 } eb_communicator;
 
 /* Before all else, when the MPI has been initialised. False: no communicator can be translated. */
@@ -36,9 +36,8 @@ bool eb_communicators_begin(void);
 /* The communicator of a handle; NULL: unknown, because memory is short or the MPI has an error. Remembered by each thread. */
 eb_communicator *eb_communicator_of(MPI_Comm comm);
 
-/* A place in the page for a window that was created over the communicator: its synchronization is collective on its own. NULL:
- * there are too many. */
-eb_awaited_communicator *eb_communicator_window(eb_communicator *communicator);
+/* A place in the page for what was created over the communicator. NULL: there are too many. */
+eb_awaited_communicator *eb_communicator_object(eb_communicator *communicator, eb_object_kind kind);
 
 /* The ranks of a group in MPI_COMM_WORLD, allocated; NULL: unknown. */
 int *eb_group_ranks(MPI_Group group, int *count);
@@ -48,6 +47,9 @@ void eb_communicator_named(MPI_Comm comm, const char *name);
 
 /* One with the members of the group, whether or not the program has freed it. NULL as above. */
 eb_communicator *eb_communicator_of_group(MPI_Group group);
+
+/* The one with this number; NULL: none. */
+eb_communicator *eb_communicator_of_number(uint32_t number);
 
 /* Increases when a communicator is freed: what threads remember of handles is void then. */
 extern uint32_t eb_communicators_generation;

@@ -178,7 +178,9 @@ static uint64_t members_of_group(MPI_Group group) {
   return hash;
 }
 
-uint64_t eb_identity_of_window(uint64_t identity, uint32_t n) { return identity ? mix(mix(identity, 8), n) : 0; }
+uint64_t eb_identity_of_object(uint64_t identity, unsigned kind, uint32_t n) {
+  return identity ? mix(mix(identity, 8 + kind), n) : 0;
+}
 
 uint64_t eb_identity_of_group(MPI_Group group) {
   const uint64_t members = members_of_group(group);

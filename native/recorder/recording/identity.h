@@ -33,8 +33,8 @@ void eb_identity_forgotten(MPI_Comm comm);
  * that the program makes with it. */
 bool eb_identity_is_of_program(MPI_Comm comm);
 
-/* Of the n-th window over a communicator of this identity. 0: not known. */
-uint64_t eb_identity_of_window(uint64_t identity, uint32_t n);
+/* Of the n-th object of this kind over a communicator of this identity, such as a window. 0: not known. */
+uint64_t eb_identity_of_object(uint64_t identity, unsigned kind, uint32_t n);
 
 /* Of what is no communicator itself, such as a window: that of no communicator. 0: not known. */
 uint64_t eb_identity_of_group(MPI_Group group);

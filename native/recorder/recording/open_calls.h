@@ -36,11 +36,14 @@ typedef struct {
   uint64_t reserved[3];
 } eb_open_calls_head;
 
-/* The place changes: whoever reads compares the turns before and after. */
+/* The place changes: whoever reads compares the turns before and after. A change that was given up, because the thread was
+ * cancelled or an error handler jumped out of it, ends with the next one. */
 static inline void eb_open_call_change(eb_open_call *open) {
-  __atomic_store_n(&open->turn, open->turn + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&open->turn, (open->turn + 1) | 1, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_RELEASE);
 }
-static inline void eb_open_call_changed(eb_open_call *open) { __atomic_store_n(&open->turn, open->turn + 1, __ATOMIC_RELEASE); }
+static inline void eb_open_call_changed(eb_open_call *open) {
+  __atomic_store_n(&open->turn, (open->turn | 1) + 1, __ATOMIC_RELEASE);
+}
 
 #endif

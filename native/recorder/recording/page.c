@@ -12,17 +12,16 @@
 #include <unistd.h>
 
 #include "recorder/recording/agent.h"
-#include "recorder/recording/ticks.h"
 
 _Static_assert(sizeof(eb_open_call) == 64 && sizeof(eb_open_calls_head) == sizeof(eb_open_call), "readers rely on it");
 
 enum { COPIED_BYTES = offsetof(eb_page, awaited), NUM_TRIES = 3 };
-/* All nodes together make at most so many files a second in the recording's folder. */
-#define MAX_FILES_PER_S 100.0
+
+uint64_t eb_page_last_ns;
 
 static bool is_there;
 static int copy = -1; /* of the calls, where the page is in shared memory */
-static char path[4096], shared_folder[64], shared_path[4096];
+static char path[4096], shared_folder[80], shared_path[4096];
 
 /* With its blocks, not only made longer: on a full disk a mapping without memory behind it would end the program. */
 static eb_page *map(int file) {
@@ -31,18 +30,27 @@ static eb_page *map(int file) {
   return at != MAP_FAILED ? at : NULL;
 }
 
+/* 0: not known. */
+static uint64_t read_namespace(void) {
+  struct stat space = {0};
+  return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t)space.st_ino : 0;
+}
+
 /* Nobody else's, who may have made a folder of this name. */
 static bool is_own(const char *folder) {
   struct stat status;
   return lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
 }
 
+/* Containers that share the memory, but not the processes, have a folder and an agent each: an agent of another one cannot see
+ * whether the ranks live. */
 static int create_shared(void) {
   const char *base = strrchr(path, '/');
   uint64_t hash = 0xcbf29ce484222325u;
   if (!base) return -1;
   for (const char *c = path; c < base; c++) hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-  snprintf(shared_folder, sizeof shared_folder, EB_SHARED_FOLDER "%016llx", (unsigned)geteuid(), (unsigned long long)hash);
+  snprintf(shared_folder, sizeof shared_folder, EB_SHARED_FOLDER "%016llx-%llx", (unsigned)geteuid(), (unsigned long long)hash,
+           (unsigned long long)read_namespace());
   snprintf(shared_path, sizeof shared_path, "%s%s", shared_folder, base);
   /* A rank that ends may remove the empty folder meanwhile. */
   for (int t = 0; t < NUM_TRIES; t++) {
@@ -76,17 +84,17 @@ static uint64_t read_start(void) {
 }
 
 static void describe(eb_page *page, double tick_s, uint64_t begin_ticks) {
-  struct stat space = {0};
   struct timespec now;
   page->head = (eb_open_calls_head){EB_OPEN_CALLS_MAGIC, EB_OPEN_CALLS_MAX, sizeof(eb_open_call), tick_s, begin_ticks, 0, {0}};
   page->awaited.bytes = sizeof *page;
   page->awaited.pid = (int32_t)getpid();
   page->awaited.started = read_start();
-  page->awaited.pid_namespace = stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t)space.st_ino : 0;
+  page->awaited.pid_namespace = read_namespace();
   page->awaited.begin_ticks = eb_recorder_ticks();
   clock_gettime(CLOCK_MONOTONIC, &now);
   page->awaited.begin_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   page->awaited.tick_s = tick_s;
+  page->awaited.now_ns = page->awaited.begin_ns;
   __atomic_store_n(&page->awaited.magic, EB_AWAITED_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -112,7 +120,7 @@ void eb_page_create(const char *name, bool is_mapped, double tick_s, uint64_t be
 }
 
 void eb_page_show(const char *name, uint64_t num_nodes) {
-  if (is_there && shared_path[0]) eb_agent_start(shared_folder, name, (double)num_nodes / MAX_FILES_PER_S);
+  if (is_there && shared_path[0]) eb_agent_start(shared_folder, name, num_nodes);
 }
 
 void eb_page_write(uint64_t now_ticks) {

@@ -11,6 +11,7 @@ typedef struct {
 
 struct eb_persistent {
   const eb_communicator *communicator;
+  eb_awaited_communicator *awaited; /* its place in the page; NULL: none */
   bool is_short_of_memory; /* then no start is counted */
   size_t num, capacity;
   part *parts;
@@ -43,7 +44,7 @@ void eb_persistent_add(eb_persistent *persistent, eb_role role, const eb_communi
   persistent->parts[persistent->num++] = (part){role, peer, bytes};
 }
 
-void eb_persistent_end(const eb_span *span, unsigned call, const MPI_Request *request) {
+void eb_persistent_end(const eb_span *span, unsigned call, eb_communicator *communicator, const MPI_Request *request) {
   eb_persistent *persistent = span->thread->persistent;
   span->thread->persistent = NULL;
   eb_add_call(span, call, persistent->communicator, EB_PEER_NONE, 0);
@@ -51,6 +52,8 @@ void eb_persistent_end(const eb_span *span, unsigned call, const MPI_Request *re
     eb_persistent_free(persistent);
     return;
   }
+  /* All ranks create theirs in the same order, and may start them in any. */
+  if (communicator) persistent->awaited = eb_communicator_object(communicator, EB_OBJECT_PERSISTENT);
   const uint32_t what = eb_traced_what(eb_number_of(persistent->communicator), EB_ROLE_STARTED, EB_TRACED_COMPLETION);
   const eb_request collective = {.kind = EB_REQUEST_COLLECTIVE,
                                  .call = call,
@@ -61,14 +64,39 @@ void eb_persistent_end(const eb_span *span, unsigned call, const MPI_Request *re
   eb_requests_add(eb_request_key(*request), &collective);
 }
 
-void eb_persistent_started(const eb_span *span, const eb_request *request) {
+static void post(const eb_span *span, MPI_Request handle, const eb_request *request, int root) {
+  eb_awaited_communicator *const awaited = request->persistent->awaited;
+  const uint64_t key = eb_request_key(handle), site = span->thread->open->site;
+  if (!awaited) return;
+  const uint64_t number = eb_awaited_enter(awaited, request->call, root, EB_BYTES_UNKNOWN, site);
+  const uint32_t place = eb_awaited_place(key, EB_AWAITED_COLLECTIVE);
+  if (place == EB_AWAITED_REQUESTS) return;
+  const eb_awaited_request posted = {
+      .posted_ticks = span->begin_ticks,
+      .bytes = EB_BYTES_UNKNOWN,
+      .number = number,
+      .site = site,
+      .call = request->call,
+      .communicator = awaited->number,
+      .peer = root,
+      .tag = EB_TAG_NONE,
+      .kind = EB_AWAITED_COLLECTIVE,
+      .thread = UINT16_MAX,
+  };
+  eb_awaited_post(place, key, &posted);
+}
+
+void eb_persistent_started(const eb_span *span, MPI_Request handle, const eb_request *request) {
   const eb_persistent *persistent = request->persistent;
+  int root = EB_PEER_NONE;
   for (size_t p = 0; p < persistent->num; p++) {
     const part *each = &persistent->parts[p];
     const bool is_start = each->role == EB_ROLE_STARTED;
+    if (is_start) root = each->peer;
     if (!is_start) eb_add_message(span, request->call, each->role, persistent->communicator, each->peer, EB_TAG_NONE, each->bytes);
     else eb_add(span, request->call, each->role, persistent->communicator, each->peer, EB_TAG_NONE, 1, 0, each->bytes, 0);
   }
+  post(span, handle, request, root);
 }
 
 void eb_persistent_free(eb_persistent *persistent) {

@@ -134,6 +134,7 @@ uint64_t eb_usual_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash
 
 uint64_t eb_status_bytes(const MPI_Status *status) {
   MPI_Count bytes = 0;
+  if (!eb_recorder_counts()) return EB_BYTES_UNKNOWN; /* nobody asks */
   if (PMPI_Get_elements_x(status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes < 0) return 0;
   return (uint64_t)bytes;
 }
@@ -240,14 +241,34 @@ static bool count_message(const eb_span *span, const eb_request *request, const 
   return peer != EB_PEER_NULL;
 }
 
+/* All that pages alone need is in the place of the request; statuses say which message a receive of any source or tag has taken,
+ * and whether it was cancelled. */
+static void count_in_page(const eb_awaited_request *request, const MPI_Status *status) {
+  int is_cancelled = 0, peer = request->peer, tag = request->tag;
+  if (request->kind != EB_AWAITED_RECEIVE) return;
+  if (eb_is_any_cancelled && status && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled) return;
+  if (eb_awaited_is_wild(request)) {
+    if (!status) return;
+    peer = eb_world_rank(eb_communicator_of_number(request->communicator), status->MPI_SOURCE);
+    tag = status->MPI_TAG;
+  }
+  if (peer != EB_PEER_NULL && tag >= 0) eb_awaited_message(false, request->communicator, peer, tag, EB_BYTES_UNKNOWN);
+}
+
 bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {
   eb_request request;
+  eb_awaited_request in_page;
   eb_open_call *const open = span->thread->open;
-  eb_awaited_complete(key);
+  const bool is_in_page = eb_awaited_complete(key, &in_page);
   open->progress++;
   if (open->polling_ticks) open->polling_ticks = span->begin_ticks + span->ticks;
+  if (is_in_page && !eb_recorder_counts()) {
+    count_in_page(&in_page, status);
+    return is_freed;
+  }
   if (!eb_requests_complete(key, ticket, &request)) return is_freed;
   if (!request.is_active) return false;
+  if (!eb_recorder_counts() && eb_request_is_persistent(&request)) return false;
   if (request.starter != &span->thread->epoch) { /* from now on it counts as this thread's */
     eb_epoch_close_by_other(request.starter);
     eb_epoch_open(&span->thread->epoch);

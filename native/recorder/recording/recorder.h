@@ -113,7 +113,15 @@ typedef struct {
   uint64_t begin_ticks, ticks;
 } eb_span;
 
-__attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_call *call, eb_caller caller) {
+/* When the call begins. Of pages alone nobody wants to know for how long it lasts, and reading the clock takes longer than all
+ * else. */
+static inline uint64_t eb_span_now(const eb_call *call) {
+  if (eb_recorder_counts()) return eb_recorder_ticks();
+  return call->kind == EB_CALL_POLL ? eb_page_now_ns() : eb_page_next_ns();
+}
+
+/* Begins to change the place of the thread: eb_span_wait follows, before the MPI is called. */
+__attribute__((always_inline)) static inline eb_span eb_span_open_of(const eb_call *call, eb_caller caller) {
   eb_span span = {NULL, false, 0, 0, 0};
   if (!__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return span;
   eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
@@ -124,7 +132,7 @@ __attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_c
   const eb_step present = {eb_site_of(&thread->sites, caller), eb_call_number(call)};
   if (eb_recorder_counts()) eb_epoch_enter(&thread->epoch, &thread->table, present, call->kind);
   else thread->epoch.present = present;
-  span.begin_ticks = eb_recorder_ticks();
+  span.begin_ticks = eb_span_now(call);
   eb_open_call *const open = thread->open;
   eb_open_call_change(open);
   open->site = (uint64_t)(uintptr_t)present.site;
@@ -144,30 +152,41 @@ __attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_c
   } else if (open->polling_ticks == 0) {
     open->polling_ticks = span.begin_ticks;
   }
-  __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELEASE);
-  eb_open_call_changed(open);
-  if (eb_recorder_counts()) eb_epoch_rest(&thread->epoch);
-  if (__builtin_expect(span.begin_ticks >= thread->keep_ticks, 0)) {
-    eb_recorder_keep(thread);
-    span.begin_ticks = eb_recorder_ticks();
-    __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELEASE);
-  }
-  if (thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span.begin_ticks;
+  __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELAXED);
   return span;
+}
+
+/* All is known of the call that begins. */
+static inline void eb_span_wait(eb_span *span) {
+  eb_thread *const thread = span->thread;
+  if (!thread) return;
+  eb_open_call_changed(thread->open);
+  if (eb_recorder_counts()) eb_epoch_rest(&thread->epoch);
+  if (__builtin_expect(span->begin_ticks >= thread->keep_ticks, 0)) {
+    eb_recorder_keep(thread);
+    if (eb_recorder_counts()) span->begin_ticks = eb_recorder_ticks(); /* else the next call would seem to begin before */
+    __atomic_store_n(&thread->open->begin_ticks, span->begin_ticks, __ATOMIC_RELEASE);
+  }
+  if (eb_recorder_counts() && thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span->begin_ticks;
 }
 
 /* Inlined, because the return address is that of the wrapper. */
 #define EB_CALLER ((eb_caller){__builtin_return_address(0), __builtin_dwarf_cfa()})
+__attribute__((always_inline)) static inline eb_span eb_span_open(const eb_call *call) { return eb_span_open_of(call, EB_CALLER); }
+
+/* Both, for a call of which no more is known. */
 __attribute__((always_inline)) static inline eb_span eb_span_begin(const eb_call *call) {
-  return eb_span_begin_of(call, EB_CALLER);
+  eb_span span = eb_span_open_of(call, EB_CALLER);
+  eb_span_wait(&span);
+  return span;
 }
 
 /* The call has returned; what follows is the recorder's own time. False: it is not recorded. */
 static inline bool eb_span_returned(eb_span *span, int rc) {
   if (!span->thread) return false;
   span->has_failed = rc != MPI_SUCCESS;
-  span->ticks = eb_recorder_ticks() - span->begin_ticks;
   if (!eb_recorder_counts()) return true;
+  span->ticks = eb_recorder_ticks() - span->begin_ticks;
   eb_epoch_resume(&span->thread->epoch);
   span->thread->epoch.end_ticks = span->begin_ticks + span->ticks;
   return true;
@@ -198,9 +217,9 @@ static inline void eb_span_opened(const eb_span *span, const MPI_Request *reques
 }
 /* One that is known to requests.h; or the call has completed some. */
 static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
-/* Could the call complete anything that this thread or another one has started? */
+/* Could the call complete anything that this thread or another one has started? Of pages alone that is not counted. */
 static inline bool eb_span_may_complete(const eb_span *span) {
-  return span->thread && (span->thread->epoch.num_open > 0 || eb_requests_any());
+  return span->thread && (!eb_recorder_counts() || span->thread->epoch.num_open > 0 || eb_requests_any());
 }
 static inline void eb_span_closed(const eb_span *span, uint32_t num) { eb_epoch_close(&span->thread->epoch, num); }
 
@@ -213,7 +232,7 @@ static inline void eb_span_end(eb_span *span) {
   eb_open_call *const open = span->thread->open;
   eb_open_call_change(open);
   if (open->polling_ticks == 0) open->progress++;
-  open->ended_ticks = span->begin_ticks + span->ticks;
+  open->ended_ticks = eb_recorder_counts() ? span->begin_ticks + span->ticks : eb_page_now_ns();
   __atomic_store_n(&open->begin_ticks, 0, __ATOMIC_RELAXED);
   eb_open_call_changed(open);
   span->thread->is_inside = false;
@@ -295,17 +314,15 @@ static inline eb_communicator *eb_span_known(const eb_span *span, MPI_Comm comm)
   return comm == MPI_COMM_WORLD || eb_identity_is_of_program(comm) ? eb_span_communicator(span, comm) : NULL;
 }
 
-/* Whom the call that begins is about: for the case that it never returns. */
+/* Whom the call that begins is about: for the case that it never returns. Before eb_span_wait, as the next two. */
 static inline void eb_span_about(const eb_span *span, int rank, int tag, MPI_Comm comm, uint64_t bytes) {
   if (!span->thread) return;
   const eb_communicator *communicator = eb_span_known(span, comm);
   eb_open_call *const open = span->thread->open;
-  eb_open_call_change(open);
   open->communicator = eb_number_of(communicator);
   open->tag = tag >= 0 ? tag : EB_TAG_NONE;
   open->bytes = bytes;
   if (communicator) open->peer = eb_world_rank(communicator, rank);
-  eb_open_call_changed(open);
 }
 /* The same of what the call also sends. */
 static inline void eb_span_also_sends(const eb_span *span, int rank, int tag, MPI_Comm comm, uint64_t bytes) {
@@ -326,12 +343,10 @@ static inline void eb_span_enters(const eb_span *span, MPI_Comm comm, int root, 
   if (!communicator) return;
   eb_open_call *const open = span->thread->open;
   const int world_root = root >= 0 ? eb_world_rank(communicator, root) : EB_PEER_NONE;
-  eb_open_call_change(open);
   open->communicator = communicator->number;
   open->bytes = bytes;
   span->thread->awaited->root = world_root;
   span->thread->awaited->number = eb_awaited_enter(communicator->awaited, open->call, world_root, bytes, open->site);
-  eb_open_call_changed(open);
 }
 static inline void eb_span_entered(const eb_span *span, unsigned call, const eb_communicator *communicator, int root,
                                    uint64_t bytes) {
@@ -344,9 +359,14 @@ static inline void eb_span_entered(const eb_span *span, unsigned call, const eb_
 static inline void eb_span_posts(const eb_span *span, MPI_Request request, eb_awaited_kind kind, unsigned call,
                                  const eb_communicator *communicator, int peer, int tag, uint64_t bytes, uint32_t partitions) {
   if (peer == EB_PEER_NULL) return;
-  eb_awaited_request posted = {
-      .key = EB_AWAITED_TAKEN,
+  const uint64_t key = eb_request_key(request);
+  const uint32_t place = eb_awaited_place(key, kind);
+  if (place == EB_AWAITED_REQUESTS) return;
+  const eb_awaited_request posted = {
       .posted_ticks = span->begin_ticks,
+      .site = span->thread->open->site,
+      .partitions = partitions,
+      .thread = UINT16_MAX,
       .bytes = bytes,
       .number = kind == EB_AWAITED_COLLECTIVE ? span->thread->awaited->number : 0,
       .call = call,
@@ -355,9 +375,7 @@ static inline void eb_span_posts(const eb_span *span, MPI_Request request, eb_aw
       .tag = tag >= 0 ? tag : EB_TAG_NONE,
       .kind = (uint16_t)kind,
   };
-  if (kind == EB_AWAITED_PARTITIONED_SEND || kind == EB_AWAITED_PARTITIONED_RECEIVE) posted.partitions = partitions;
-  else posted.site = span->thread->open->site;
-  eb_awaited_post(eb_request_key(request), &posted);
+  eb_awaited_post(place, key, &posted);
 }
 
 /* The call is a blocking receive, which the MPI matches from its begin on. */
@@ -399,6 +417,17 @@ static inline void eb_add_call_message(const eb_span *span, unsigned call, eb_ro
   }
   eb_add(span, call, role, communicator, peer, tag, 1, 1, bytes, span->ticks);
   if (tag >= 0) eb_awaited_message(role == EB_ROLE_SENT, eb_number_of(communicator), peer, tag, bytes);
+}
+
+/* The message that a call has sent, or received, of which all is as eb_span_about has noted it: the fast way if only pages are
+ * kept. False: it is to be counted otherwise. */
+static inline bool eb_span_is_message(const eb_span *span, eb_role role) {
+  const eb_open_call *const open = span->thread->open;
+  if (eb_recorder_counts() || span->has_failed || open->communicator == 0 || open->bytes == EB_BYTES_UNKNOWN) return false;
+  if (open->peer == EB_PEER_NULL) return true;
+  if (open->peer < 0 || open->tag < 0) return false;
+  eb_awaited_message(role == EB_ROLE_SENT, open->communicator, open->peer, open->tag, open->bytes);
+  return true;
 }
 
 /* What a status says of a message. */

@@ -60,7 +60,7 @@ void eb_window_created(const eb_span *span, MPI_Win win, MPI_Comm comm) {
   eb_communicator *const communicator = eb_span_communicator(span, comm);
   description *const of = has_keyval() ? set(win, communicator) : NULL;
   if (!of) return;
-  of->awaited = eb_communicator_window(communicator);
+  of->awaited = eb_communicator_object(communicator, EB_OBJECT_WINDOW);
   *place_of(win) = (window){__atomic_load_n(&generation, __ATOMIC_ACQUIRE), win, of};
 }
 
@@ -103,10 +103,8 @@ eb_communicator *eb_window_communicator(const eb_span *span, MPI_Win win) {
 static void enter(const eb_span *span, unsigned call, const description *of) {
   eb_open_call *const open = span->thread->open;
   if (!of || !of->awaited) return;
-  eb_open_call_change(open);
   open->communicator = of->awaited->number;
   span->thread->awaited->number = eb_awaited_enter(of->awaited, call, EB_PEER_NONE, EB_BYTES_UNKNOWN, open->site);
-  eb_open_call_changed(open);
 }
 
 void eb_window_enters(const eb_span *span, MPI_Win win) {
@@ -114,7 +112,10 @@ void eb_window_enters(const eb_span *span, MPI_Win win) {
 }
 
 void eb_window_entered(const eb_span *span, unsigned call, MPI_Win win) {
-  if (span->thread->awaited->number == 0) enter(span, call, of_window(span, win));
+  if (span->thread->awaited->number != 0) return;
+  eb_open_call_change(span->thread->open);
+  enter(span, call, of_window(span, win));
+  eb_open_call_changed(span->thread->open);
 }
 
 static int32_t tag_of(eb_epoch_side side) { return side == EB_EPOCH_ACCESS ? EB_TAG_POSTED : EB_TAG_COMPLETED; }
@@ -147,8 +148,9 @@ void eb_window_awaits(const eb_span *span, MPI_Win win, eb_epoch_side side) {
   if (!of || !of->awaited) return;
   const epoch *const waits = &of->epochs[side];
   for (int r = 0; waits->ranks && r < waits->count; r++) {
+    const uint32_t place = eb_awaited_place(key_of(span, r), EB_AWAITED_RECEIVE);
     const eb_awaited_request awaited = {
-        .key = EB_AWAITED_TAKEN,
+        .thread = UINT16_MAX,
         .posted_ticks = span->begin_ticks,
         .bytes = EB_BYTES_UNKNOWN,
         .call = span->thread->open->call,
@@ -158,7 +160,7 @@ void eb_window_awaits(const eb_span *span, MPI_Win win, eb_epoch_side side) {
         .kind = EB_AWAITED_RECEIVE,
         .site = span->thread->open->site,
     };
-    eb_awaited_post(key_of(span, r), &awaited);
+    if (place != EB_AWAITED_REQUESTS) eb_awaited_post(place, key_of(span, r), &awaited);
     eb_awaited_mark(key_of(span, r), span->thread->number);
   }
 }
@@ -168,11 +170,54 @@ void eb_window_awaited(const eb_span *span, MPI_Win win, eb_epoch_side side, boo
   if (!of || !of->awaited) return;
   epoch *const waited = &of->epochs[side];
   for (int r = 0; waited->ranks && r < waited->count; r++) {
-    eb_awaited_complete(key_of(span, r));
+    (void)eb_awaited_complete(key_of(span, r), &(eb_awaited_request){0});
     if (!is_over) continue;
     eb_awaited_message(false, of->awaited->number, waited->ranks[r], tag_of(side), EB_BYTES_UNKNOWN);
     if (side == EB_EPOCH_ACCESS)
       eb_awaited_message(true, of->awaited->number, waited->ranks[r], EB_TAG_COMPLETED, EB_BYTES_UNKNOWN);
   }
   if (is_over) waited->count = 0;
+}
+
+static int target_of(const description *of, int rank) {
+  return rank == EB_ALL_RANKS ? EB_PEER_ANY : eb_world_rank(of->communicator, rank);
+}
+
+/* Of locks; those of epochs have another bit. */
+static uint64_t key_of_lock(const description *of, int rank) {
+  return (uint64_t)3 << 62 | (uint64_t)1 << 61 | (uint64_t)(of->awaited->number & 0xffff) << 32 | (uint32_t)rank;
+}
+
+void eb_window_concerns(const eb_span *span, MPI_Win win, int rank, int type) {
+  const description *const of = span->thread ? known(win) : NULL;
+  if (!of || !of->awaited) return;
+  eb_open_call *const open = span->thread->open;
+  open->communicator = of->awaited->number;
+  open->tag = type;
+  open->peer = target_of(of, rank);
+}
+
+void eb_window_locked(const eb_span *span, unsigned call, MPI_Win win, int rank, int type) {
+  const description *const of = of_window(span, win);
+  if (!of || !of->awaited) return;
+  const uint64_t key = key_of_lock(of, rank);
+  const uint32_t place = eb_awaited_place(key, EB_AWAITED_LOCK);
+  if (place == EB_AWAITED_REQUESTS) return;
+  const eb_awaited_request lock = {
+      .posted_ticks = span->begin_ticks,
+      .bytes = EB_BYTES_UNKNOWN,
+      .site = span->thread->open->site,
+      .call = call,
+      .communicator = of->awaited->number,
+      .peer = target_of(of, rank),
+      .tag = type,
+      .kind = EB_AWAITED_LOCK,
+      .thread = UINT16_MAX,
+  };
+  eb_awaited_post(place, key, &lock);
+}
+
+void eb_window_unlocked(const eb_span *span, MPI_Win win, int rank) {
+  const description *const of = of_window(span, win);
+  if (of && of->awaited) (void)eb_awaited_complete(key_of_lock(of, rank), &(eb_awaited_request){0});
 }

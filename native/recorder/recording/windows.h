@@ -18,6 +18,14 @@ void eb_window_starts(const eb_span *span, MPI_Win win, MPI_Group group); /* bef
 void eb_window_awaits(const eb_span *span, MPI_Win win, eb_epoch_side side);
 void eb_window_awaited(const eb_span *span, MPI_Win win, eb_epoch_side side, bool is_over);
 
+/* The call locks or unlocks the window of `rank`, or waits for what this rank has done there; EB_ALL_RANKS: of all ranks. `type`:
+ * of a lock that begins, EB_LOCK_SHARED or EB_LOCK_EXCLUSIVE. */
+enum { EB_ALL_RANKS = -1, EB_LOCK_NONE = -1 };
+void eb_window_concerns(const eb_span *span, MPI_Win win, int rank, int type);
+/* The lock has begun, or ended. */
+void eb_window_locked(const eb_span *span, unsigned call, MPI_Win win, int rank, int type);
+void eb_window_unlocked(const eb_span *span, MPI_Win win, int rank);
+
 /* A call has created the window over the communicator. */
 void eb_window_created(const eb_span *span, MPI_Win win, MPI_Comm comm);
 

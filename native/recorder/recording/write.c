@@ -503,6 +503,7 @@ void eb_recorder_begin(void) {
   int rank, size, level;
   eb_sends_are_synchronous = is_set("EARLYBIRD_RECORD_SYNCHRONOUS"); /* also without a recording */
   eb_recorder_keeps_only_pages = is_set("EARLYBIRD_RECORD_PAGES");
+  if (eb_recorder_keeps_only_pages) eb_clock.tick_s = 0; /* the time of whoever watches is that of the system's clock */
   if (!folder || !*folder || eb_recorder_is_on || !eb_communicators_begin() ||
       PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS ||
       !eb_file_create(folder, rank))
@@ -515,7 +516,7 @@ void eb_recorder_begin(void) {
   write_header(rank, size);
   write_modules();
   begin_trace(size);
-  eb_requests_include_others = eb_requests_are_shared || eb_trace_is_on();
+  eb_requests_include_others = (eb_requests_are_shared && eb_recorder_counts()) || eb_trace_is_on();
   char path[4096];
   name_beside(path, "open");
   eb_page_is_shared = eb_requests_are_shared;

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from earlybird.data.recorded_rank import NO_PEER
 
 # Kinds of Awaited, as in native/recorder/recording/awaited.h.
-SEND, RECEIVE, COLLECTIVE, PARTITIONED_SEND, PARTITIONED_RECEIVE = range(1, 6)
+SEND, RECEIVE, COLLECTIVE, PARTITIONED_SEND, PARTITIONED_RECEIVE, LOCK = range(1, 7)
+EXCLUSIVE_LOCK = 1  # the number of a lock that is not shared
 ANY_TAG = -1
 # Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window.
 POSTED_TAG, COMPLETED_TAG = -16, -17
@@ -22,13 +23,14 @@ class Awaited:
 
     Attributes
     ----------
-    kind : SEND, RECEIVE, COLLECTIVE, PARTITIONED_SEND or PARTITIONED_RECEIVE.
+    kind : SEND, RECEIVE, COLLECTIVE, PARTITIONED_SEND, PARTITIONED_RECEIVE or LOCK.
     call : function that started it.
     peer : rank of MPI_COMM_WORLD, ANY_PEER, or the root of a collective, else NO_PEER.
     tag : ANY_TAG for any.
     communicator : key of `RankState.communicators`, the same on all ranks; None if it is unknown.
     bytes : size of the buffer; None if it is unknown.
-    number : number of the collective on its communicator, from 1; 0 if it is unknown.
+    number : number of the collective on its communicator, from 1; 0 if it is unknown; of a lock
+        EXCLUSIVE_LOCK, or 0 if it is shared.
     posted_s : when it was started, on the clock of the rank: later ones are greater.
     partitions, num_ready : partitions of a partitioned send, and how many of these are ready.
     site : address of the place that started it, for `RankState.place_of`; 0 if it is unknown.
@@ -93,9 +95,9 @@ class Entered:
 
 @dataclass(frozen=True)
 class CommunicatorState:
-    """A communicator as a rank sees it, or a window, whose synchronization is collective on its own;
-    `members`, of an inter-communicator those of the local group, None: unknown; `entered` has the latest
-    collectives by number."""
+    """A communicator as a rank sees it, or what was created over one (`is_object`): a window, a file or a
+    persistent collective, on which collectives have numbers of their own; `members`, of an inter-communicator
+    those of the local group, None: unknown; `entered` has the latest collectives by number."""
 
     name: str
     members: Sequence[int] | None
@@ -103,6 +105,7 @@ class CommunicatorState:
     entered: Mapping[int, Entered] = field(default_factory=dict)
     is_inter: bool = False
     is_window: bool = False
+    is_object: bool = False
 
 
 Channel = tuple[int, Hashable, int]  # peer, communicator, tag
@@ -121,10 +124,11 @@ class RankState:
     sent : number of messages that were sent and the bytes of the latest, by receiver, communicator and tag.
     received : number of received messages by sender, communicator and tag.
     counts_all : whether no message is missing in `sent` and `received`.
-    knows_communicators, knows_windows : whether `communicators` has all that it has used.
+    knows_communicators, knows_objects : whether `communicators` has all that it has used.
     has_other_threads : whether threads that are not in `threads` may call the MPI.
     may_wake : whether a thread that counts as waiting for others may go on by itself: after a time, or when
         something comes from outside.
+    locks : locks of windows that it has begun and not ended; peer: the rank whose window is locked.
     place_of : returns the text of a place from its address and the function that was called there.
     """
 
@@ -138,9 +142,10 @@ class RankState:
     received: Mapping[Channel, int] = field(default_factory=dict)
     counts_all: bool = True
     knows_communicators: bool = True
-    knows_windows: bool = True
+    knows_objects: bool = True
     has_other_threads: bool = False
     may_wake: bool = False
+    locks: tuple[Awaited, ...] = ()
     place_of: Callable[[int, str], str] = field(default=lambda address, call: "", compare=False)
 
 

@@ -2,8 +2,8 @@
 native/recorder/recording/awaited.h."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from earlybird.data.mpi_calls import POLLS, base_name
 from earlybird.data.rank_states import (
     ANY_TAG,
     COLLECTIVE,
-    PARTITIONED_RECEIVE,
-    PARTITIONED_SEND,
+    LOCK,
     RECEIVE,
     SEND,
     Awaited,
@@ -23,7 +22,7 @@ from earlybird.data.rank_states import (
 )
 from earlybird.data.recorded_rank import ANY_PEER, NO_PEER
 
-_MAGIC, _OPEN_MAGIC = 0x3254494157424245, 0x314E45504F4245
+_MAGIC, _OPEN_MAGIC = 0x3354494157424245, 0x314E45504F4245
 _UNKNOWN = _TAKEN = 2**64 - 1
 _NUM_CALLS, _NUM_COMMUNICATORS, _NUM_MEMBERS, _NUM_REQUESTS, _NUM_CHANNELS = 63, 256, 8192, 1024, 1024
 _NUM_ENTERED, _NAME_BYTES = 4, 64
@@ -41,7 +40,7 @@ _HEAD = np.dtype(
         ("begin_ns", "u8"), ("begin_ticks", "u8"), ("tick_s", "f8"), ("rank", "i4"), ("size", "i4"),
         ("num_communicators", "u4"), ("num_members", "u4"), ("requests_left_out", "u4"),
         ("channels_left_out", "u4"), ("communicators_left_out", "u4"), ("is_concurrent", "u4"),
-        ("num_windows", "u4"), ("windows_left_out", "u4"), ("reserved", "u8", 3),
+        ("num_objects", "u4"), ("objects_left_out", "u4"), ("now_ns", "u8"), ("reserved", "u8", 3),
     ]
 )  # fmt: skip
 _MORE = np.dtype(
@@ -61,7 +60,7 @@ _COMMUNICATOR = np.dtype(
 )  # fmt: skip
 _REQUEST = np.dtype(
     [
-        ("key", "u8"), ("posted_ticks", "u8"), ("bytes", "u8"), ("number", "u8"), ("call", "u4"),
+        ("posted_ticks", "u8"), ("bytes", "u8"), ("number", "u8"), ("site", "u8"), ("call", "u4"),
         ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("kind", "u2"), ("thread", "u2"),
         ("serial", "u4"), ("partitions", "u4"), ("num_ready", "u4"),
     ]
@@ -76,10 +75,12 @@ _PAGE = np.dtype(
     [
         ("open", _OPEN_HEAD), ("calls", _CALL, _NUM_CALLS), ("head", _HEAD), ("more", _MORE, _NUM_CALLS + 1),
         ("communicators", _COMMUNICATOR, _NUM_COMMUNICATORS), ("members", "i4", _NUM_MEMBERS),
-        ("requests", _REQUEST, _NUM_REQUESTS), ("channels", _CHANNEL, _NUM_CHANNELS),
+        ("keys", "u8", _NUM_REQUESTS), ("requests", _REQUEST, _NUM_REQUESTS),
+        ("channels", _CHANNEL, _NUM_CHANNELS),
     ]
 )  # fmt: skip
 PAGE_BYTES = _PAGE.itemsize
+_NOW_AT = _PAGE.fields["head"][1] + _HEAD.fields["now_ns"][1]
 CALLS_BYTES = _OPEN_HEAD.itemsize + _NUM_CALLS * _CALL.itemsize
 # Calls that send a message and return when its buffer may be used again.
 _SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
@@ -88,7 +89,12 @@ _PROBES = frozenset({"MPI_Probe", "MPI_Mprobe"})
 _WAITS = frozenset({"MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome"})
 # Calls that wait for other ranks to call MPI_Win_post or MPI_Win_complete.
 _EPOCHS = frozenset({"MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait"})
-_WINDOW = 0x80000000  # a bit of the numbers of windows
+# Calls in which a rank may wait for the end of another one's lock.
+_LOCKED = frozenset(
+    {f"MPI_Win_{name}{of}" for name in ("lock", "unlock", "flush", "flush_local") for of in ("", "_all")}
+)
+# Bits of the numbers of windows, and of these, persistent collectives and files.
+_WINDOW, _OBJECT = 0x80000000, 0xE0000000
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,13 @@ def progress_in(begin: bytes) -> int | None:
     if len(begin) < CALLS_BYTES or int.from_bytes(begin[:8], "little") != _OPEN_MAGIC:
         return None
     return int(np.frombuffer(begin, _CALL, _NUM_CALLS + 1)["progress"][1:].sum(dtype=np.int64))
+
+
+def note_time(page: BinaryIO, now_ns: int) -> None:
+    """Set the time of CLOCK_MONOTONIC in a page on this machine: ranks of which nothing is counted take it
+    from there, instead of reading a clock in every call."""
+    page.seek(_NOW_AT)
+    page.write(now_ns.to_bytes(8, "little"))
 
 
 class Page:
@@ -174,18 +187,18 @@ class Page:
 
         keys, communicators = self._communicators(name_of)
         requests: list[Awaited] = []
+        locks: list[Awaited] = []
         by_thread: dict[tuple[int, int], list[Awaited]] = {}
-        rows = page["requests"]
-        for row in rows[(rows["key"] != 0) & (rows["key"] != _TAKEN)]:
-            partitions, num_ready = int(row["partitions"]), int(row["num_ready"])
-            site = 0
-            if row["kind"] not in (PARTITIONED_SEND, PARTITIONED_RECEIVE):
-                site, partitions, num_ready = partitions | num_ready << 32, 0, 0
+        for row in page["requests"][(page["keys"] != 0) & (page["keys"] != _TAKEN)]:
             awaited = Awaited(
                 int(row["kind"]), name_of(row["call"]), int(row["peer"]), int(row["tag"]),
                 keys.get(int(row["communicator"])), _size(row["bytes"]), int(row["number"]),
-                seconds(row["posted_ticks"]), partitions, num_ready, site=site,
+                seconds(row["posted_ticks"]), int(row["partitions"]), int(row["num_ready"]),
+                site=int(row["site"]),
             )  # fmt: skip
+            if awaited.kind == LOCK:
+                locks.append(replace(awaited, number=awaited.tag, tag=ANY_TAG))
+                continue
             requests.append(awaited)
             by_thread.setdefault((int(row["thread"]), int(row["serial"])), []).append(awaited)
         threads = []
@@ -232,9 +245,9 @@ class Page:
         knows_communicators = not head["communicators_left_out"] and None not in keys.values()
         return RankState(
             rank=self.owner.rank, threads=tuple(threads), communicators=communicators,
-            requests=tuple(requests), sent=sent, received=received,
+            requests=tuple(requests), locks=tuple(locks), sent=sent, received=received,
             counts_all=knows_communicators and not (head["channels_left_out"] or head["requests_left_out"]),
-            knows_communicators=knows_communicators, knows_windows=not head["windows_left_out"],
+            knows_communicators=knows_communicators, knows_objects=not head["objects_left_out"],
             place_of=place_of, **others,
         )  # fmt: skip
 
@@ -271,7 +284,13 @@ class Page:
             keys[number] = key
             if key is not None:
                 communicators[key] = CommunicatorState(
-                    name, members, last, entered, bool(row["is_inter"]), bool(number & _WINDOW)
+                    name,
+                    members,
+                    last,
+                    entered,
+                    bool(row["is_inter"]),
+                    bool(number & _WINDOW),
+                    bool(number & _OBJECT),
                 )
         return keys, communicators
 
@@ -308,6 +327,10 @@ def _awaited(
             )  # fmt: skip
             receives.append(sent)
         return tuple(receives)
+    if call in _LOCKED:
+        if communicator is None or (peer < 0 and peer != ANY_PEER):
+            return ()
+        return (Awaited(LOCK, call, peer, ANY_TAG, communicator, None, max(tag, 0), begin_s),)
     if more["number"] and call not in POLLS:
         root = int(more["root"])
         return (

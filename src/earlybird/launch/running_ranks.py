@@ -12,7 +12,7 @@ from pathlib import Path
 
 from earlybird.data.node_pages import load_node_pages
 from earlybird.data.rank_states import ENDED, FINALIZED, RUNS, STOPPED, UNSEEN, RankState
-from earlybird.data.recorded_page import CALLS_BYTES, PAGE_BYTES, Page, PageOwner, progress_in
+from earlybird.data.recorded_page import CALLS_BYTES, PAGE_BYTES, Page, PageOwner, note_time, progress_in
 from earlybird.data.recorded_rank import PlaceNames, RankOutline, load_outline
 from earlybird.launch.other_nodes import OtherNodes, RemotePage, files_of_agents
 from earlybird.machine.symbols import function_names, source_lines
@@ -23,18 +23,31 @@ LOOK_S = 0.25
 _PAGE_NAME = re.compile(r"rank-([0-9]{1,9})(?:\.job-([0-9]{1,9}))?\.open")
 
 
-def shared_pages(recording: Path) -> Path:
-    """Return the folder of pages whose recording is on a file system that takes none: see
-    native/recorder/recording/open_calls.h."""
+def shared_pages(recording: Path) -> list[Path]:
+    """Return the folders of pages whose recording is on a file system that takes none, one for each namespace
+    of processes: see native/recorder/recording/page.h."""
     value = 0xCBF29CE484222325
     for byte in os.fsencode(recording.resolve()):
         value = (value ^ byte) * 0x100000001B3 % 2**64
-    return _SHARED_MEMORY / f"earlybird-{os.geteuid()}-{value:016x}"
+    return [
+        folder
+        for folder in sorted(_SHARED_MEMORY.glob(f"earlybird-{os.geteuid()}-{value:016x}-*"))
+        if _is_own(folder)
+    ]
+
+
+def _is_own(folder: Path) -> bool:
+    """Return whether a folder is there and nobody else has made it."""
+    try:
+        return folder.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 def remove_shared_pages(recording: Path) -> None:
     """Remove what killed ranks of this node, and the agents of all nodes, leave."""
-    shutil.rmtree(shared_pages(recording), ignore_errors=True)
+    for folder in shared_pages(recording):
+        shutil.rmtree(folder, ignore_errors=True)
     for path in files_of_agents(recording, are_all=True):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -70,7 +83,7 @@ def remove_stale_pages() -> None:
 def _local_pages(recording: Path) -> dict[str, Path]:
     """Return the pages of this node by name."""
     pages = {}
-    for folder in (recording, shared_pages(recording)):
+    for folder in (recording, *shared_pages(recording)):
         with contextlib.suppress(OSError):
             for entry in sorted(folder.iterdir()):
                 if _PAGE_NAME.fullmatch(entry.name):
@@ -103,14 +116,16 @@ def _copies(paths: Mapping[str, Path]) -> dict[str, bytes]:
 
 
 def progress_of(recording: Path) -> dict[tuple[str, str], int]:
-    """Return a number for each page that can be seen, which grows as its rank gets on. Pages of
-    ranks that have ended keep theirs, also those of earlier jobs."""
+    """Return a number for each page that can be seen, which grows as its rank gets on, and note the time in
+    those of this node. Pages of ranks that have ended keep theirs, also those of earlier jobs."""
     progress = {}
     for name, path in _local_pages(recording).items():
-        with contextlib.suppress(OSError), path.open("rb") as stream:
-            number = progress_in(stream.read(CALLS_BYTES))
+        with contextlib.suppress(OSError), path.open("r+b", buffering=0) as stream:
+            number = progress_in(stream.read(CALLS_BYTES) or b"")
             if number is not None:
                 progress["", name] = number
+                if path.stat().st_size >= PAGE_BYTES:  # else it is a copy of the calls
+                    note_time(stream, time.monotonic_ns())
     for path in files_of_agents(recording):
         node = load_node_pages(path)
         for name, page in node.pages.items() if node is not None else ():

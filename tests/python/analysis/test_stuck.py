@@ -12,7 +12,9 @@ from earlybird.data.rank_states import (
     COLLECTIVE,
     COMPLETED_TAG,
     ENDED,
+    EXCLUSIVE_LOCK,
     FINALIZED,
+    LOCK,
     PARTITIONED_RECEIVE,
     PARTITIONED_SEND,
     POSTED_TAG,
@@ -513,6 +515,41 @@ def test_an_epoch_that_a_rank_does_not_end_is_one_sided():
     posted = with_window(job(wait, start, sent={0: {(1, "window", POSTED_TAG): (1, 0)}}), set())
     assert judge(posted).verdict == "one-sided"  # both are in their calls, and the message is there
     assert not judge(posted).cycle
+
+
+@pytest.mark.parametrize(("held", "wanted", "waits"), [(1, 0, True), (0, 1, True), (0, 0, False)])
+def test_a_lock_that_a_rank_does_not_end_is_one_sided(held, wanted, waits):
+    assert EXCLUSIVE_LOCK == 1
+    locking = inside(Awaited(LOCK, "MPI_Win_lock", 2, ANY_TAG, "window", None, wanted))
+    states = with_window(job(inside(receive(1)), locking, inside(receive(0))), set())
+    lock = Awaited(LOCK, "MPI_Win_lock_all", ANY_PEER, ANY_TAG, "window", None, held)
+    states[0] = replace(states[0], locks=(lock,))
+    where = judge(states)
+    assert where.verdict not in FOREVER
+    assert where.cycle == ((0, 1) if waits else ())
+    assert ("MPI_Win_lock of rank 2 on window 1" in where.sentence) == waits
+    assert ("rank 0 holds the lock (MPI_Win_lock_all)" in where.sentence) == waits
+    states[0] = replace(states[0], threads=(computing(),))
+    assert judge(states).verdict == "computing"
+    elsewhere = replace(states[0], threads=(inside(receive(1)),), locks=(replace(lock, peer=1),))
+    assert not judge({**states, 0: elsewhere}).cycle
+
+
+def test_ranks_in_calls_on_a_file_may_read_or_write():
+    calls = [Entered("MPI_File_read_all"), Entered("MPI_File_write_all"), Entered("MPI_File_read_all")]
+    assert judge(in_collectives(*calls)).verdict == "unknown"
+    assert judge(in_collectives("MPI_File_close", "MPI_File_close", inside(receive(0)))).verdict == "deadlock"
+
+
+def test_the_starts_of_a_persistent_collective_are_numbered_on_their_own():
+    barrier = inside(
+        Awaited(COLLECTIVE, "MPI_Barrier_init", NO_PEER, ANY_TAG, WORLD, None, 1), call="MPI_Wait"
+    )
+    states = in_collectives(*(Entered("MPI_Barrier_init") for _ in range(3)))
+    states = {rank: replace(state, threads=(barrier,)) for rank, state in states.items()}
+    assert judge(states).verdict == "unknown"  # all have started it
+    states = in_collectives("MPI_Barrier_init", "MPI_Barrier_init", inside(receive(0)))
+    assert judge(states).cycle == (0, 2)
 
 
 def test_the_groups_of_an_intercommunicator_wait_for_each_other():

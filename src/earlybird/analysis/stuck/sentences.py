@@ -14,6 +14,7 @@ from earlybird.data.rank_states import (
     COMPLETED_TAG,
     ENDED,
     FINALIZED,
+    LOCK,
     PARTITIONED_RECEIVE,
     PARTITIONED_SEND,
     POSTED_TAG,
@@ -79,6 +80,8 @@ def awaited_text(awaited: Awaited, state: RankState) -> str:
     on = f" on {communicator_text(communicator)}" if communicator and communicator.name != _WORLD else ""
     if awaited.tag in _EPOCH_CALLS:
         return f" for {_EPOCH_CALLS[awaited.tag]} of rank {awaited.peer}{on}"
+    if awaited.kind == LOCK:
+        return f" of {'all ranks' if awaited.peer == ANY_PEER else f'rank {awaited.peer}'}{on}"
     if awaited.kind == COLLECTIVE:
         return f"{f' no. {awaited.number}' if awaited.number else ''}{on.replace(' on ', ' of ', 1)}"
     sends = awaited.kind in (SEND, PARTITIONED_SEND)
@@ -188,10 +191,27 @@ def _of_cause(ranks: Mapping[int, RankState], cause: Cause, waits: Mapping[int, 
         clauses = _of_missing(ranks, cause, waits)
         after = _wait_in(ranks, waits, cause.waiting - set(cause.waits), whom)
     else:
-        clauses = _are_in(ranks, waits, shown)
+        clauses = _are_in(ranks, waits, shown) + _locks_of(ranks, cause)
         if cause.verdict == "buffering":
             clauses[-1] += ": their messages are not buffered, and no receive takes them"
     return [*clauses, *after]
+
+
+def _locks_of(ranks: Mapping[int, RankState], cause: Cause) -> list[str]:
+    """Return which ranks have locked windows for which others wait."""
+    awaited = {
+        (condition.awaited.communicator, holder)
+        for wait in cause.waits.values()
+        for condition in wait.conditions
+        if condition.awaited is not None and condition.awaited.kind == LOCK
+        for holder in condition.ranks
+    }
+    clauses = []
+    for communicator, holder in sorted(awaited, key=lambda each: each[1])[:_MAX_SHOWN]:
+        lock = next(lock for lock in ranks[holder].locks if lock.communicator == communicator)
+        call = request_text(lock, ranks[holder])
+        clauses.append(f"rank {holder} holds the lock ({call})")
+    return clauses
 
 
 def _end_of(state: RankState) -> str:

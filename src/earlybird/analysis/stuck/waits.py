@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from earlybird.analysis.stuck.messages import Messages, match
 from earlybird.data.rank_states import (
     COLLECTIVE,
+    EXCLUSIVE_LOCK,
     FINALIZED,
+    LOCK,
     PARTITIONED_RECEIVE,
     PARTITIONED_SEND,
     RECEIVE,
@@ -33,7 +35,7 @@ _OF_ALL = frozenset(
         "comm_dup_with_info", "comm_split", "comm_split_type", "comm_create", "cart_create", "cart_sub",
         "graph_create", "dist_graph_create", "dist_graph_create_adjacent", "intercomm_create",
         "intercomm_merge", "win_create", "win_allocate", "win_allocate_shared", "win_create_dynamic",
-        "win_free", "win_fence",
+        "win_free", "win_fence", "file_open",
     }
 )  # fmt: skip
 _FROM_ROOT = frozenset({"bcast", "scatter", "scatterv"})
@@ -143,6 +145,9 @@ class Waiting:
                 if sources
                 else None
             )
+        if awaited.kind == LOCK:
+            holders = self._holders(state, awaited)
+            return Condition(holders, of_all=False, awaited=awaited) if holders else None
         if awaited.kind == PARTITIONED_SEND and awaited.num_ready < awaited.partitions:
             return Condition(frozenset({state.rank}), awaited=awaited)
         if awaited.kind == PARTITIONED_RECEIVE and awaited.peer in self.ranks:
@@ -150,6 +155,22 @@ class Waiting:
             if sender is None or sender.num_ready < sender.partitions:
                 return Condition(frozenset({awaited.peer}), awaited=awaited)
         return None
+
+    def _holders(self, state: RankState, awaited: Awaited) -> frozenset[int]:
+        """Return the ranks that have locked the same part of a window against a rank, and are in no call that
+        ends a lock: which of those is served first is up to the MPI."""
+        own = [lock for lock in state.locks if _is_same_window(lock, awaited)]
+        is_exclusive = EXCLUSIVE_LOCK in {awaited.number, *(lock.number for lock in own)}
+        return frozenset(
+            rank
+            for rank, other in self.ranks.items()
+            if rank != state.rank
+            and not any(_is_same_window(each, awaited) for each in _lock_calls(other))
+            and any(
+                _is_same_window(lock, awaited) and (is_exclusive or lock.number == EXCLUSIVE_LOCK)
+                for lock in other.locks
+            )
+        )
 
     def _sources(self, state: RankState, awaited: Awaited) -> frozenset[int]:
         """Return the ranks that could match a message; none if they are unknown."""
@@ -207,7 +228,7 @@ class Waiting:
             if state.state == UNSEEN and there is None:
                 unseen.append(member)
             elif there is None and not (
-                state.knows_windows if communicator.is_window else state.knows_communicators
+                state.knows_objects if communicator.is_object else state.knows_communicators
             ):
                 return None
             elif there is None or there.num_entered < awaited.number:
@@ -221,6 +242,9 @@ class Waiting:
                 return None
         # What those do that cannot be seen matters where a rank waits for only some of the others.
         absent = (missing or unseen) if kind in _OF_ALL else [*missing, *unseen]
+        # Ranks in different calls on a file may all read or write it, and need not wait for each other.
+        if not absent and kind.startswith("file_") and kind not in _OF_ALL:
+            return None
         if not absent:
             return (
                 Condition(frozenset(others), of_all=False, awaited=awaited, others=others) if others else None
@@ -240,15 +264,22 @@ class Waiting:
 
 
 def kind_of(call: str) -> str:
-    """Return the operation of a collective: `barrier` for MPI_Barrier and MPI_Ibarrier."""
-    name = call.removeprefix("MPI_")
-    return (name[1:] if is_nonblocking(call) else name).lower()
+    """Return the operation of a collective: `barrier` for MPI_Barrier, MPI_Ibarrier and MPI_Barrier_init."""
+    name = call.removeprefix("MPI_").removesuffix("_init")
+    is_immediate = is_nonblocking(call) and not is_persistent(call)
+    return (name[1:] if is_immediate else name).lower()
+
+
+def is_persistent(call: str) -> bool:
+    """Return whether a call creates a persistent request: MPI_Barrier_init."""
+    return call.endswith("_init")
 
 
 def is_nonblocking(call: str) -> bool:
-    """Return whether a collective returns before it is complete: MPI_Ibarrier."""
+    """Return whether a collective returns before it is complete: MPI_Ibarrier, MPI_Barrier_init."""
     name = call.removeprefix("MPI_")
-    return name[:1] == "I" and name[1:2].islower() and not name.startswith("Intercomm_")
+    is_immediate = name[:1] == "I" and name[1:2].islower() and not name.startswith("Intercomm_")
+    return is_immediate or is_persistent(call)
 
 
 def _waits_for(state: RankState, awaited: Awaited) -> bool:
@@ -280,6 +311,18 @@ def partitioned_sender(state: RankState, receiver: int, awaited: Awaited) -> Awa
         ):
             return request
     return None
+
+
+def _is_same_window(one: Awaited, other: Awaited) -> bool:
+    """Return whether two locks may be of the same rank's part of the same window."""
+    is_same_rank = one.peer == other.peer or ANY_PEER in (one.peer, other.peer)
+    return one.communicator == other.communicator and is_same_rank
+
+
+def _lock_calls(state: RankState) -> list[Awaited]:
+    return [
+        each for thread in state.threads if thread.is_inside for each in thread.awaited if each.kind == LOCK
+    ]
 
 
 def _finalizes(state: RankState) -> bool:

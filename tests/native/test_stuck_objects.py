@@ -1,0 +1,38 @@
+"""Programs that hang in collectives on files, in persistent collectives and in locks of windows."""
+
+import json
+
+import pytest
+
+from earlybird.machine.flavours import find_flavour
+from earlybird.toolchain.build import RECORDER, features, library_path
+
+pytestmark = [pytest.mark.mpi, pytest.mark.thorough]
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "text"),
+    [
+        ("persistent", "deadlock", "no. 2 of persistent collective 1 of MPI_COMM_WORLD"),
+        ("file", "deadlock", "MPI_File_open"),
+        ("lock", "one-sided", "rank 0 holds the lock (MPI_Win_lock in "),
+    ],
+)
+def test_a_rank_that_does_not_come(mpi, own_process, compiled, tmp_path, mode, verdict, text):
+    flavour = find_flavour(mpi)
+    if not library_path(flavour).with_name(RECORDER).exists():
+        pytest.skip(f"the recorder is not built for {mpi}")
+    if mode == "persistent" and not features(flavour).get("has_persistent_collectives"):
+        pytest.skip("this MPI has no persistent collectives")
+    program = [compiled(flavour, "record_objects", ["-g"]), mode, tmp_path / "file"]
+    oversubscribe = ["--oversubscribe"] * (flavour.family == "openmpi")
+    result = own_process(
+        "record", "-o", "rec", "--mpi", mpi, "--stuck", "1s", "--stop", "--json", "--",
+        "timeout", "8", "mpiexec", "-n", "4", *oversubscribe, *map(str, program), check=False, timeout=90,
+    )  # fmt: skip
+    answer = json.loads(result.stdout)
+    assert text in answer["sentence"]
+    assert answer["verdict"] == verdict, answer["sentence"]
+    assert answer["guilty"][0] == 0
+    assert answer["cycle"] == ([0, 1] if mode == "lock" else [0, 2])
+    assert (result.returncode == 1) == (verdict == "deadlock")
