@@ -91,8 +91,8 @@ WITH_OPTIONS = (
     "partitioned-grid", "partitioned-grid-cluster", "partitioned-learning", "partitioned-policy",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "simulated-programs",
-    "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "stuck-alarms", "stuck-ranks", "temucin-suite",
-    "layout-advice", "aggregation-advice",
+    "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "stuck-alarms", "stuck-ranks",
+    "temucin-suite", "layout-advice", "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
     "predictor-growth", "slurm-cluster",
 )  # fmt: skip

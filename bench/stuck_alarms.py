@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.commands import EARLYBIRD, chosen_flavours, say
+from bench.stuck_suites import ANSWER
 from earlybird.analysis.stuck.verdict import FOREVER
 from earlybird.data.errors import InputError
 from earlybird.machine.flavours import Flavour
@@ -29,10 +30,6 @@ SECONDS, STUCK_S, RANKS, LIMIT_S = 10.0, 3.0, 4, 900.0
 RECORD, EXEC = "record", "exec"
 _FIELDS = 3  # before the command
 _STOPPED = "--stop ends the command"
-_VERDICT = re.compile(
-    r"^(Deadlock|Buffering|Mismatch|Missing|Collective|Partitioned|One-sided|Finalize|Computing|Stopped|Ended"
-    r"|Unreachable|Unknown): ", re.MULTILINE,
-)  # fmt: skip
 # What the own programs do, and what is named by a mode.
 MODES = {
     "computes": "a rank computes, the others are in MPI_Allreduce",
@@ -218,7 +215,7 @@ def _run(flavour: Flavour, job: Job, how: str, stuck_s: float, folder: Path) -> 
             status = None
         errors.seek(0)
         text = errors.read()
-    verdicts = tuple(found.lower() for found in _VERDICT.findall(text))
+    verdicts = tuple(found.lower() for found in ANSWER.findall(text))
     return Outcome(
         job, how, flavour.name, time.monotonic() - begin_s, status, verdicts, _STOPPED in text
     )  # fmt: skip

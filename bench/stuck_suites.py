@@ -32,6 +32,11 @@ LIST = Path(__file__).with_name("stuck_suites.txt")
 MAX_PROGRAMS, MIN_LINES, MIN_VERDICTS = 150, 0.95, 0.9
 MAX_TRIED = 40  # of a kind of error
 NATIVE_LIMIT_S, RECORD_LIMIT_S = 3.0, 40.0
+# An answer on stderr begins with its verdict.
+ANSWER = re.compile(
+    r"^(Deadlock|Buffering|Mismatch|Missing|Collective|Partitioned|One-sided|Finalize|Computing|Stopped|Ended"
+    r"|Unreachable|Unknown): ", re.MULTILINE,
+)  # fmt: skip
 ACCUSING = frozenset({"deadlock", "mismatch", "missing", "collective"})
 _OPENMP = ["-fopenmp", "-DNUM_THREADS=2", "-DBUFFER_LENGTH_INT=10", "-DUSE_DISTURBED_THREAD_ORDER"]
 # What a header says is wrong, and the verdicts that agree with it: the first that is found counts.
@@ -325,10 +330,12 @@ def _accusation(flavour: Flavour, program: Program, folder: Path) -> tuple[str, 
     recorded = _recorded(flavour, program, folder, "--stuck", "1s")
     if recorded is None:
         return None
-    verdict = str(recorded[0].get("verdict", ""))
-    if verdict:
-        say(f"{program.name}: {recorded[0].get('sentence')}")
-    return program.name, verdict
+    # Also those after which the ranks got on.
+    verdicts = [found.lower() for found in ANSWER.findall(recorded[1])]
+    accusing = [verdict for verdict in verdicts if verdict in ACCUSING]
+    if verdicts:
+        say(f"{program.name}: {', '.join(verdicts)}: {recorded[0].get('sentence')}")
+    return program.name, (accusing or verdicts or [str(recorded[0].get("verdict", ""))])[0]
 
 
 def _report(outcomes: Sequence[Outcome]) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from bench import stuck_alarms
 from bench.stuck_alarms import Job, Outcome, read_programs, report
+from bench.stuck_suites import ANSWER
 from earlybird.data.errors import InputError
 
 JOB = Job("computes", 4, Path(), ("./works",))
@@ -37,7 +38,7 @@ def test_an_accusation_an_end_and_a_failure_fail(outcome):
 
 def test_answers_are_found_among_the_messages_of_a_program():
     text = "note\nDeadlock: rank 1 is there.\nnot a Deadlock: x\nComputing: rank 2.\n"
-    assert stuck_alarms._VERDICT.findall(text) == ["Deadlock", "Computing"]
+    assert ANSWER.findall(text) == ["Deadlock", "Computing"]
 
 
 def test_programs_of_a_file(tmp_path):
