@@ -30,7 +30,7 @@ def folder(tmp_path):
 def test_show_says_who_waited_and_that_nothing_was_counted(folder, in_process):
     result = in_process("show", folder)
     lines = result.stdout.splitlines()
-    assert "2 of 2 ranks" in lines[0]
+    assert lines[0].startswith("watched ") and "2 of 2 ranks" in lines[0]
     assert lines[1] == SENTENCE
     assert lines[2] == (
         "The ranks were watched by `earlybird exec --stuck`: no calls and messages were counted."
