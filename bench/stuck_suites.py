@@ -105,6 +105,13 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--correct", action="store_true", help="record the correct programs")
     parser.add_argument("--mpi", default="mpich", help="a flavour; default mpich")
     parser.add_argument("--jobs", type=int, default=1, help="programs that run side by side; default 1")
+    parser.add_argument(
+        "--part",
+        type=_part,
+        default=(1, 1),
+        metavar="K/N",
+        help="every Nth program, from the Kth; default 1/1",
+    )
     parser.add_argument("--only", default="", metavar="PATTERN", help="programs whose names match")
     options = parser.parse_args(list(arguments))
     missing = [folder for folder in options.folders if not folder.is_dir()]
@@ -128,10 +135,20 @@ def main(arguments: Sequence[str] = ()) -> int:
             if absent:
                 say(f"{absent} programs of the list are not in these folders")
         record = _accusation if options.correct else _outcome
+        first, step = options.part
+        chosen = chosen[first - 1 :: step]
         results = [
             each for each in pool.map(lambda program: record(flavour, program, Path(folder)), chosen) if each
         ]
     return _report_correct(results) if options.correct else _report(results)
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Return K and N of `K/N`."""
+    first, _, step = text.partition("/")
+    if not (first.isdecimal() and step.isdecimal() and 1 <= int(first) <= int(step)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N with K from 1 to N, such as 1/4")
+    return int(first), int(step)
 
 
 def _programs(folders: Iterable[Path]) -> Iterator[Program]:
