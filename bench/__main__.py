@@ -38,6 +38,8 @@ from bench import (
     simgrid_exchanges,
     simulated_programs,
     slurm_cluster,
+    stuck_alarms,
+    stuck_ranks,
     stuck_suites,
     temucin_suite,
 )
@@ -60,6 +62,8 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
     "stuck-suites": stuck_suites.main,
+    "stuck-alarms": stuck_alarms.main,
+    "stuck-ranks": stuck_ranks.main,
     "temucin-suite": temucin_suite.main,
     "many-cores": many_cores.main,
     "motif-styles": motif_styles.main,
@@ -87,8 +91,8 @@ WITH_OPTIONS = (
     "partitioned-grid", "partitioned-grid-cluster", "partitioned-learning", "partitioned-policy",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "simulated-programs",
-    "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "temucin-suite", "layout-advice",
-    "aggregation-advice",
+    "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "stuck-alarms", "stuck-ranks",
+    "temucin-suite", "layout-advice", "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
     "predictor-growth", "slurm-cluster",
 )  # fmt: skip

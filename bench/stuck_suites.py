@@ -32,6 +32,11 @@ LIST = Path(__file__).with_name("stuck_suites.txt")
 MAX_PROGRAMS, MIN_LINES, MIN_VERDICTS = 150, 0.95, 0.9
 MAX_TRIED = 40  # of a kind of error
 NATIVE_LIMIT_S, RECORD_LIMIT_S = 3.0, 40.0
+# An answer on stderr begins with its verdict.
+ANSWER = re.compile(
+    r"^(Deadlock|Buffering|Mismatch|Missing|Collective|Partitioned|One-sided|Finalize|Computing|Stopped|Ended"
+    r"|Unreachable|Unknown): ", re.MULTILINE,
+)  # fmt: skip
 ACCUSING = frozenset({"deadlock", "mismatch", "missing", "collective"})
 _OPENMP = ["-fopenmp", "-DNUM_THREADS=2", "-DBUFFER_LENGTH_INT=10", "-DUSE_DISTURBED_THREAD_ORDER"]
 # What a header says is wrong, and the verdicts that agree with it: the first that is found counts.
@@ -100,6 +105,13 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--correct", action="store_true", help="record the correct programs")
     parser.add_argument("--mpi", default="mpich", help="a flavour; default mpich")
     parser.add_argument("--jobs", type=int, default=1, help="programs that run side by side; default 1")
+    parser.add_argument(
+        "--part",
+        type=_part,
+        default=(1, 1),
+        metavar="K/N",
+        help="every Nth program, from the Kth; default 1/1",
+    )
     parser.add_argument("--only", default="", metavar="PATTERN", help="programs whose names match")
     options = parser.parse_args(list(arguments))
     missing = [folder for folder in options.folders if not folder.is_dir()]
@@ -123,10 +135,20 @@ def main(arguments: Sequence[str] = ()) -> int:
             if absent:
                 say(f"{absent} programs of the list are not in these folders")
         record = _accusation if options.correct else _outcome
+        first, step = options.part
+        chosen = chosen[first - 1 :: step]
         results = [
             each for each in pool.map(lambda program: record(flavour, program, Path(folder)), chosen) if each
         ]
     return _report_correct(results) if options.correct else _report(results)
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Return K and N of `K/N`."""
+    first, _, step = text.partition("/")
+    if not (first.isdecimal() and step.isdecimal() and 1 <= int(first) <= int(step)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N with K from 1 to N, such as 1/4")
+    return int(first), int(step)
 
 
 def _programs(folders: Iterable[Path]) -> Iterator[Program]:
@@ -325,10 +347,12 @@ def _accusation(flavour: Flavour, program: Program, folder: Path) -> tuple[str, 
     recorded = _recorded(flavour, program, folder, "--stuck", "1s")
     if recorded is None:
         return None
-    verdict = str(recorded[0].get("verdict", ""))
-    if verdict:
-        say(f"{program.name}: {recorded[0].get('sentence')}")
-    return program.name, verdict
+    # Also those after which the ranks got on.
+    verdicts = [found.lower() for found in ANSWER.findall(recorded[1])]
+    accusing = [verdict for verdict in verdicts if verdict in ACCUSING]
+    if verdicts:
+        say(f"{program.name}: {', '.join(verdicts)}: {recorded[0].get('sentence')}")
+    return program.name, (accusing or verdicts or [str(recorded[0].get("verdict", ""))])[0]
 
 
 def _report(outcomes: Sequence[Outcome]) -> int:

@@ -70,6 +70,8 @@ def _how_to_reach(call: str, hider: str) -> str:
 
 def lost_parts(recording: Recording) -> list[str]:
     """Return a sentence for the ranks that left no file, and for each way in which ranks ended early."""
+    if recording.is_watched:
+        return []
     said = []
     empty = [rank for rank in recording.missing if rank in recording.empty]
     absent = [rank for rank in recording.missing if rank not in recording.empty]

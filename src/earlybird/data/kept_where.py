@@ -13,12 +13,20 @@ from earlybird.data.schema import Natural, NotNegative, Rank, check_keys
 KEPT_WHERE = "where.json"
 
 
+class _Pending(TypedDict, total=False):
+    peer: Rank | None
+    tag: Natural | None
+    communicator: str | None
+    bytes: Natural | None
+
+
 class _Thread(TypedDict, total=False):
     rank: Rank
     thread: Natural
     call: str | None
     site: str
     since_s: NotNegative
+    pending: list[_Pending]
 
 
 class _Where(TypedDict, total=False):

@@ -128,6 +128,11 @@ class Recording:
         }
 
     @property
+    def is_watched(self) -> bool:
+        """Whether `earlybird exec --stuck` wrote it: nothing was counted, only `where` is known."""
+        return self.facts.get("watched") is True
+
+    @property
     def size(self) -> int:
         """The number of ranks of the job; 0 without a file."""
         return max((one.size for one in self.ranks.values()), default=0)
@@ -353,6 +358,17 @@ def load_recording(path: str | Path) -> Recording:
         {name: value for name, value in facts.items() if name not in ("schema", "command")}, _hidden(path),
         where,
     )  # fmt: skip
+
+
+def load_counted(path: str | Path) -> Recording:
+    """Read the folder of a recording, as `load_recording`; also raise InputError if nothing was counted."""
+    recording = load_recording(path)
+    if recording.is_watched:
+        raise InputError(
+            f"{path} is of `earlybird exec --stuck`, which counts no calls and messages; record the program "
+            "with `earlybird record`"
+        )
+    return recording
 
 
 def _with_open_time(one: RankRecording, where: KeptWhere) -> RankRecording:

@@ -465,12 +465,14 @@ class Summary(TypedDict, total=False):
     Attributes
     ----------
     command : the command, as given to `earlybird record`.
+    watched : whether `earlybird exec --stuck` wrote it, which counts nothing.
     started : date and time in ISO 8601.
     versions : versions of earlybird and the MPI.
     host : the node on which it was started, as `machine` of a run.
     """
 
     command: list[str] | None
+    watched: bool
     started: Text
     versions: dict[str, Text] | None
     host: Machine | str | None

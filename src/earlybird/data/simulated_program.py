@@ -108,9 +108,9 @@ class PhaseTotals(Record):
     ----------
     number : number in the recording.
     calls, functions : MPI calls, and the functions of the program that make them.
-    epochs : number of epochs of a rank.
-    recorded_s, in_mpi_s : recorded time of all ranks from the first to the last call of each epoch, and the
-        time in its calls.
+    epochs : number of epochs of a rank, in the whole run.
+    recorded_s : recorded time of all ranks from the first to the last call of each epoch, in the whole run.
+    in_mpi_s : recorded time in its calls, in the part of the run that is simulated.
     computing_s, waiting_s, transfer_s : as in a `PhaseOfRun`, of the sites that are in no earlier phase.
     """
 
@@ -219,7 +219,8 @@ class SimulatedProgram(Record):
     as_recorded_s : run time simulated as recorded.
     simulated_s : run time simulated with the changes; without any the same.
     interval_s : the simulated time, less and plus the relative error of the simulation as recorded, and the
-        95 % interval over the replicates of the profile if there are changes.
+        95 % interval over the replicates of the profile if there are changes; both ends the simulated time
+        if the changes change nothing.
     changes : the changes, as given.
     efficiency : of the simulated run.
     critical_path : its parts, the longest first.
@@ -230,6 +231,7 @@ class SimulatedProgram(Record):
     notes : what to know about the numbers.
     recording : folder of the recording.
     layout : where the ranks run in the simulation.
+    window : the part of the run that is simulated; empty for the whole run.
     recorded_phases : the phases of the recording, the longest time first.
     timelines : of the recorded run, of its simulation, and of that with the changes.
     windows : efficiencies over time, of the simulated run.
@@ -254,6 +256,7 @@ class SimulatedProgram(Record):
     notes: tuple[str, ...] = ()
     recording: str = field(default="", metadata=OMIT_EMPTY)
     layout: str = field(default="", metadata=OMIT_EMPTY)
+    window: str = field(default="", metadata=OMIT_EMPTY)
     recorded_phases: tuple[PhaseTotals, ...] = field(default=(), metadata=OMIT_EMPTY)
     timelines: tuple[TimelineOfRun, ...] = field(default=(), metadata=OMIT_EMPTY)
     windows: tuple[WindowOfRun, ...] = field(default=(), metadata=OMIT_EMPTY)
@@ -274,6 +277,12 @@ class SimulatedProgram(Record):
         value = self.as_recorded_s / self.simulated_s
         most = self.as_recorded_s / low_s if low_s else math.inf
         return Estimate(value, self.as_recorded_s / max(high_s, self.simulated_s), max(most, value))
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether there are changes, and the run is the same with them."""
+        same = (self.as_recorded_s, self.as_recorded_s)
+        return bool(self.changes) and self.simulated_s == self.as_recorded_s and self.interval_s == same
 
     def remedy(self) -> str:
         """Return what to change first, by the lowest efficiency."""

@@ -73,10 +73,11 @@ class WorkBalance(Record):
             f"could be {span} shorter, {share} of it"
         )
 
+    def action(self) -> str:
+        """Return what to do about an imbalance: what is not known is not advised."""
+        return "distribute the work evenly" if self.saved_s() else "give every rank a core and record again"
+
     def remedy(self, run_s: float) -> str:
         """Return the remedy for the imbalance, to go with `sentence`; "" if it is small."""
         sentence = self.sentence(run_s)
-        if not sentence:
-            return ""
-        whose = "the work evenly" if self.saved_s() else f"the work of rank {self.rank}"
-        return f"distribute {whose}: {sentence}"
+        return f"{self.action()}: {sentence}" if sentence else ""

@@ -8,7 +8,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_pattern
-from earlybird.data.recording import PairTotals, load_recording
+from earlybird.data.recording import PairTotals, load_counted
 from earlybird.data.units import format_seconds
 from earlybird.interop.exports import Exported
 
@@ -53,7 +53,7 @@ def write_chrome_trace(source: Path, output: Path) -> Exported:
     from earlybird.analysis.waits import traced
     from earlybird.interop.chrome_trace import chrome_trace
 
-    recording = load_recording(source)
+    recording = load_counted(source)
     joined = traced(recording)
     if joined is None:
         raise InputError(
@@ -83,7 +83,7 @@ def _load(source: Path) -> _Messages:
     from earlybird.analysis.gaps import lost_parts
 
     if source.is_dir():
-        recording = load_recording(source)
+        recording = load_counted(source)
         remarks = [f"warning: {lost}" for lost in lost_parts(recording)]
         if not recording.ranks:
             raise InputError(f"{source} has no messages, as nothing was recorded; record the program again")

@@ -479,10 +479,17 @@ def _has_other_network(before: Conditions, after: Conditions) -> bool:
 
 
 def _interval(
-    time_s: float, spread: tuple[float, float], error: float, core_wait_share: float | None
+    time_s: float,
+    spread: tuple[float, float],
+    error: float,
+    core_wait_share: float | None,
+    before_s: float | None = None,
 ) -> tuple[float, float]:
-    """Return the interval of a simulated time with changes: less and plus the error of the simulation as
-    recorded. Where ranks waited for cores, a change may end all of that, or double it."""
+    """Return the interval of a simulated time: less and plus the error of the simulation as recorded. Where
+    ranks waited for cores, a change may end all of that, or double it. A change after which the time is
+    `before_s`, as without it, also with all that the spread contains, changes nothing."""
+    if time_s == before_s and spread == (1.0, 1.0):
+        return time_s, time_s
     low_s, high_s = time_s * max(spread[0] - error, 0.0), time_s * (spread[1] + error)
     share = core_wait_share or 0.0
     return (low_s * (1 - share), high_s * (1 + share)) if share >= MIN_CORE_WAIT else (low_s, high_s)
@@ -504,7 +511,7 @@ def simulated_speed_up(
     if _has_other_network(as_recorded, changed):
         keeps_cost = np.isnan(cost_ratios(operations, *changed.costs_of))
         spread = _with_kept_costs(simulated, after, keeps_cost, time_s, spread)
-    low_s, high_s = _interval(time_s, spread, error, core_wait_share)
+    low_s, high_s = _interval(time_s, spread, error, core_wait_share, as_recorded_s)
     ratios = (as_recorded_s / max(end_s, _MIN_S) for end_s in (time_s, high_s, low_s))
     return Estimate(*ratios)
 
@@ -644,7 +651,11 @@ def predict_program(
         recorded_s=recorded_s,
         as_recorded_s=before_s,
         simulated_s=after_s,
-        interval_s=_interval(after_s, (low, high), error, core_wait_share if changes else None),
+        interval_s=(
+            _interval(after_s, (low, high), error, core_wait_share, before_s)
+            if changes
+            else _interval(after_s, (low, high), error, None)
+        ),
         changes=tuple(change.text for change in changes),
         efficiency=efficiency(simulated, program, run),
         critical_path=tuple(critical_path(simulated, program, run, of_run)),
@@ -656,6 +667,7 @@ def predict_program(
         core_wait_share=core_wait_share,
         notes=tuple(notes),
         layout=after.layout.text,
+        window=operations.window,
         timelines=tuple(timelines),
         windows=tuple(windows(simulated, run.end_s, parts_s)),
         tolerance=tuple(tolerance(simulated, after, after_s)) if with_tolerance else (),

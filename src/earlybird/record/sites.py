@@ -34,11 +34,13 @@ def phases_of_sites(
 
 
 def with_recording(simulated: SimulatedProgram, recording: Recording) -> SimulatedProgram:
-    """Return the simulation with the folder of its recording and the sums of each recorded phase; a site of
-    several phases counts in the first."""
+    """Return the simulation with the folder of its recording and the sums of each recorded phase, of a window
+    only those with calls in it; a site of several phases counts in the first."""
     totals = []
     for phase in find_phases(recording):
         rows = [row for row in simulated.phases if row.phases[:1] == (phase.number,)]
+        if simulated.window and not rows:
+            continue
         totals.append(
             PhaseTotals(
                 phase.number, tuple(phase.calls), tuple(phase.functions), phase.epochs, phase.time_s,

@@ -8,10 +8,10 @@ import numpy as np
 from earlybird.analysis.events import COLLECTIVES, Events
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.units import MAX_S, format_seconds, parse_duration, shortened
+from earlybird.data.units import format_seconds, parse_duration, shortened
 
-_EXAMPLES = "such as 2s..5s, 2s.. or MPI_Allreduce:10..20"
-_CALLS = re.compile(r"(MPI_\w+):([0-9]{1,18})\.\.([0-9]{1,18})")
+_MOMENTS, _CALLS = "2s..5s or 2s..", "MPI_Allreduce:10..20"
+_NUMBERS = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,39 @@ class Window:
 
 def parse_window(text: str) -> Window:
     """Parse `2s..5s` or `MPI_Allreduce:10..20`; raise InputError."""
-    if calls := _CALLS.fullmatch(text.strip()):
-        first, last = int(calls[2]), int(calls[3])
-        if calls[1] not in COLLECTIVES:
-            raise InputError(
-                f"--window is {shortened(text)}; give a blocking collective, {_EXAMPLES}, or seconds"
-            )
-        if not 1 <= first <= last:
-            raise InputError(f"--window is {shortened(text)}; give calls from 1 on, {_EXAMPLES}")
-        return Window(text, call=calls[1], first=first, last=last)
+    return _of_calls(text) if ":" in text else _of_seconds(text)
+
+
+def _of_calls(text: str) -> Window:
+    given = f"--window is {shortened(text)}"
+    call, _, span = text.strip().partition(":")
+    if call not in COLLECTIVES:
+        raise InputError(
+            f"{given}, and {shortened(call)} is no blocking collective; give calls of one, such as {_CALLS}, "
+            f"or seconds, such as {_MOMENTS}"
+        )
+    numbers = _NUMBERS.fullmatch(span)
+    if not numbers or not int(numbers[1]):
+        raise InputError(f"{given}; give the first and the last call, counted from 1 on, such as {_CALLS}")
+    first, last = int(numbers[1]), int(numbers[2])
+    if first > last:
+        raise InputError(f"{given}; give the earlier call first, such as {_CALLS}")
+    return Window(text, call=call, first=first, last=last)
+
+
+def _of_seconds(text: str) -> Window:
+    given = f"--window is {shortened(text)}"
     begin, dots, end = text.partition("..")
     if not dots:
-        raise InputError(f"--window is {shortened(text)}; give two moments of the run, {_EXAMPLES}")
-    from_s = parse_duration(begin, "the begin of --window", _EXAMPLES) if begin.strip() else 0.0
-    until_s = parse_duration(end, "the end of --window", _EXAMPLES) if end.strip() else np.inf
+        raise InputError(
+            f"{given}; give two moments of the run, such as {_MOMENTS}, or calls of a blocking collective, "
+            f"such as {_CALLS}"
+        )
+    from_s = parse_duration(begin, "the beginning of --window", "2s or 0.5") if begin.strip() else 0.0
+    until_s = parse_duration(end, "the end of --window", "5s or 0.5") if end.strip() else np.inf
     if from_s >= until_s:
-        raise InputError(f"--window is {shortened(text)}; it ends before it begins, give {_EXAMPLES}")
-    return Window(text, from_s, min(until_s, MAX_S) if np.isfinite(until_s) else np.inf)
+        raise InputError(f"{given}, which ends where it begins or before; give {_MOMENTS}, for example")
+    return Window(text, from_s, until_s)
 
 
 @dataclass(frozen=True, eq=False)

@@ -326,6 +326,8 @@ def test_who_waited_for_whom_and_for_how_long_is_kept(written, in_process):
         {"sentence": 1},
         {"schema": "earlybird.where/9"},
         {"threads": [{"rank": -1}]},
+        {"threads": [{"rank": 0, "pending": 3}]},
+        {"threads": [{"rank": 0, "pending": [{"peer": "x"}]}]},
     ):
         save_where(folder, kept | damage)
         with pytest.raises(InputError, match=r"where\.json"):

@@ -18,9 +18,11 @@ from earlybird.present.contents import contents
 from earlybird.present.material import Material, collect
 from earlybird.present.render import html as page
 from earlybird.present.render.text import render
+from earlybird.present.subjects.program.tables import phases_table
 from earlybird.record import simulation
 from earlybird.record.operations import operations_of
 from earlybird.record.sites import with_recording
+from earlybird.record.window import parse_window
 from tests.python.record.test_simulation import END_S, LAYOUT, MEET_S, PROFILE, SENT_S, recorded
 from tests.recordings import in_memory, ring
 
@@ -67,6 +69,22 @@ def test_phases_of_the_recording_are_shown_with_their_simulated_times(simulated)
     found = simulated(False)
     assert {one.number for one in found.recorded_phases} == {1, 2}
     assert all(one.epochs and one.calls for one in found.recorded_phases)
+    assert {"epochs", "recorded", "recorded in MPI"} <= set(phases_table(found).header)
+
+
+def test_phases_of_a_window_are_shown_without_what_is_known_of_the_whole_run_only(recorded):
+    recording = load_recording(recorded())
+    operations = operations_of(recording, parse_window("MPI_Allreduce:1..1"))
+    given = simulation.conditions_as_recorded(operations, PROFILE, LAYOUT)
+    simulated = simulation.predict_program(operations, given)
+    rows = tuple(replace(row, phases=(2,)) for row in simulated.phases)  # the trace has no places
+    found = with_recording(replace(simulated, phases=rows), recording)
+    assert simulated_program_from_json(found.to_json()) == found
+    table = phases_table(found)
+    assert (
+        not {"epochs", "recorded"} & set(table.header) and "in --window MPI_Allreduce:1..1" in table.caption
+    )
+    assert [one.number for one in table.items] == [2]
 
 
 def test_a_change_is_the_answer_with_its_interval(simulated):

@@ -236,6 +236,10 @@ def test_waits_for_cores_count_as_computing_and_the_result_says_so(recorded):
     assert "speed-up 1.19" in change_line(alone)
     hardly_known = simulation.predict_program(operations, conditions, faster, core_wait_share=0.7)
     assert "speed-up unknown" in change_line(hardly_known)
+    same = [simulation.computing_change(operations, "MPI_Allreduce", 1.0)]
+    unchanged = simulation.predict_program(operations, conditions, same, core_wait_share=0.7)
+    assert change_line(unchanged) == "With --compute MPI_Allreduce=1x nothing changes: 310 ms."
+    assert simulation.simulated_speed_up(operations, conditions, plain.simulated_s, same, 0.7) == (1, 1, 1)
 
 
 def test_collectives_of_unknown_cost_widen_the_interval_of_another_network(recorded):
@@ -343,9 +347,12 @@ def test_window_of_calls_begins_and_ends_with_them(recorded):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("2s", "two moments"), ("3s..2s", "ends before"), ("9s..10s", "run ends after 310"),
+        ("2s", "two moments"), ("3s..2s", "ends where it begins or before"),
+        ("9s..10s", "run ends after 310"),
         ("MPI_Allreduce:1..2", "rank 0 has 1 call of"), ("MPI_Send:1..2", "blocking collective"),
-        ("MPI_Allreduce:0..2", "from 1 on"), ("x..y", "begin of --window"),
+        ("MPI_Allreduce:0..2", "from 1 on"), ("MPI_Allreduce:2..1", "earlier call first"),
+        ("MPI_Allreduce:1", "first and the last call"), ("Allreduce:1..2", "blocking collective"),
+        ("x..y", "beginning of --window is .x.; .*such as 2s or 0.5$"),
     ],
 )  # fmt: skip
 def test_windows_that_are_not_in_the_run_are_refused(recorded, text, reason):

@@ -229,7 +229,7 @@ def recording(
     sizes. With --one-sided data goes from the process whose memory
     is read to the one whose memory is written.
     """
-    from earlybird.data.recording import load_recording
+    from earlybird.data.recording import load_counted
     from earlybird.patterns.recorded import check_messages, exchange_of_all, heaviest_phase, phase_of
     from earlybird.patterns.recorded_epochs import exchanges_of_phase, which_epoch
 
@@ -237,7 +237,7 @@ def recording(
     if whole and (phase is not None or epoch is not None):
         part = "--epoch" if phase is None else "--phase"
         raise InputError(f"--all is the whole run and {part} a part of it; give one of them")
-    loaded = load_recording(source)
+    loaded = load_counted(source)
     facts: dict[str, Any] = {}
     if whole:
         made = exchange_of_all(loaded, combined=combined, one_sided=one_sided)

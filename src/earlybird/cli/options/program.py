@@ -47,12 +47,12 @@ class RecordedProgram:
         """Return the program with the changes to simulate, by default the other orders of filling its nodes;
         raise InputError if its events do not suffice, or if the changes do not fit it."""
         from earlybird.data.profile import load_profile
-        from earlybird.data.recording import load_recording
+        from earlybird.data.recording import load_counted
         from earlybird.record.advice import ProgramQuestion
         from earlybird.record.operations import operations_of
         from earlybird.record.placement import other_mappings, recorded_place
 
-        recording = load_recording(path)
+        recording = load_counted(path)
         if not recording.ranks:
             raise InputError(f"the recording {path} has no rank; record a program that calls MPI_Init")
         joined = load_profiles(self.profile)

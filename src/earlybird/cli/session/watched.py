@@ -41,7 +41,7 @@ def run_watched(
     """
     program, arguments, environment = _prepared(request)
     remove_stale_pages()
-    with recording_into(output, {"command": list(request.command)}):
+    with recording_into(output, {"command": list(request.command), "watched": True}):
         environment |= recorder_variables(output) | {"EARLYBIRD_RECORD_PAGES": "only"}
         if is_synchronous:
             environment |= _SYNCHRONOUS

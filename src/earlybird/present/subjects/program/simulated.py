@@ -50,6 +50,10 @@ def first_line(simulated: SimulatedProgram) -> str:
 
 def change_line(simulated: SimulatedProgram) -> str:
     """Return the simulated time with the changes, and the speed-up."""
+    if simulated.changes_nothing:
+        return (
+            f"With {', '.join(simulated.changes)} nothing changes: {format_seconds(simulated.simulated_s)}."
+        )
     low_s, high_s = simulated.interval_s
     line = (
         f"With {', '.join(simulated.changes)}: {format_seconds(simulated.simulated_s)} "

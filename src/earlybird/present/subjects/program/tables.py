@@ -25,11 +25,12 @@ _PHASES = (
     Column("in", lambda row: first_names(row.functions), left=True, folded=True),
     Column("epochs", lambda row: row.epochs),
     Column("recorded", lambda row: format_seconds(row.recorded_s)),
-    Column("in MPI", lambda row: format_seconds(row.in_mpi_s)),
+    Column("recorded in MPI", lambda row: format_seconds(row.in_mpi_s)),
     Column("computing before", lambda row: format_seconds(row.computing_s)),
     Column("waiting", lambda row: format_seconds(row.waiting_s)),
     Column("transfer", lambda row: format_seconds(row.transfer_s)),
 )
+_OF_WHOLE_RUN = ("epochs", "recorded")
 _PATH = (
     Column("rank", lambda row: row.rank),
     Column("until", lambda row: row.site, left=True, folded=True),
@@ -65,12 +66,20 @@ def sites_table(simulated: SimulatedProgram, of: str = "") -> Table:
 
 
 def phases_table(simulated: SimulatedProgram, of: str = "") -> Table:
-    """Return the phases of the recording, as recorded and in the simulated run."""
+    """Return the phases of the recording, as recorded and in the simulated run; of a part of the run without
+    what is only known of the whole."""
     caption = (
-        "Time of all ranks by phase: as recorded, inside MPI calls as recorded, and in the simulated run; a "
-        f"call site of several phases counts in the first{of}"
+        "Time of all ranks by phase: recorded from the first to the last call of its epochs, recorded in its "
+        "MPI calls, and the rest in the simulated run; a call site of several phases counts in the first"
     )
-    return Table(caption, _PHASES, simulated.recorded_phases, wide=True)
+    if not simulated.window:
+        return Table(f"{caption}{of}", _PHASES, simulated.recorded_phases, wide=True)
+    caption = (
+        f"Time of all ranks by phase in {simulated.window}: recorded in its MPI calls, and the rest in the "
+        "simulated run; a call site of several phases counts in the first"
+    )
+    columns = [column for column in _PHASES if column.head not in _OF_WHOLE_RUN]
+    return Table(f"{caption}{of}", columns, simulated.recorded_phases, wide=True)
 
 
 def path_table(simulated: SimulatedProgram, of: str = "") -> Table:

@@ -13,15 +13,18 @@ from earlybird.present.core.parts import Answer
 from earlybird.present.subjects.recording.tables import CAUSE_NAMES
 from earlybird.present.subjects.recording.view import Recorded
 
+WATCHED = "The ranks were watched by `earlybird exec --stuck`: no calls and messages were counted."
 NO_TIME = "No MPI call took measurable time after MPI_Init."
 
 
 def answer(recorded: Recorded) -> Answer:
     """Return the line on the first screen: the share of MPI, and the next action."""
+    if recorded.recording.is_watched:
+        return _answer_of_watched(recorded)
     in_mpi, is_hung = recorded.calls.whole, _is_hung(recorded)
     low, high = labels.percent(in_mpi.spread.low), labels.percent(in_mpi.spread.high)
     remedies = ["find what the calls that had not returned wait for"] if is_hung else []
-    remedies += ["distribute the work evenly"] if recorded.uneven_work else []
+    remedies += [recorded.uneven_work_remedy] if recorded.uneven_work else []
     if not is_hung:
         command = f"`earlybird advise program {path_argument(recorded.path)} --profile profile.json`"
         remedies.append(f"to rank changes of the program, run {command}")
@@ -41,9 +44,19 @@ def answer(recorded: Recorded) -> Answer:
     )
 
 
+def _answer_of_watched(recorded: Recorded) -> Answer:
+    return Answer(
+        f"Program watched in {recorded.name}, {labels.counted(recorded.recording.size, 'rank')}",
+        "was stuck, or did not end",
+        "",
+        " ".join(sentences(recorded)),
+        "to see messages and times of calls, record the program with `earlybird record`",
+    )
+
+
 def facts(recorded: Recorded, most_settings: int | None = None) -> list[str]:
     """Return the conditions of the run and the messages in all, a sentence each."""
-    if not recorded.recording.ranks:
+    if not recorded.recording.ranks or recorded.recording.is_watched:
         return []
     settings = conditions(recorded.recording, most_settings)
     counts = [
@@ -64,6 +77,8 @@ def sentences(recorded: Recorded) -> list[str]:
     """Return the statements of the recording, the costliest first."""
     if not recorded.recording.ranks:
         return ["Nothing was recorded."]
+    if recorded.recording.is_watched:
+        return [*filter(None, [_hang(recorded)]), WATCHED]
     parts = (
         _hang(recorded),
         _calls(recorded),

@@ -31,13 +31,17 @@ def recording_chapter(material: Material) -> Chapter:
         QUESTION,
         " ".join(_prefix(recorded) + " ".join(sentences(recorded)) for recorded in all_recorded),
         [line for recorded in all_recorded for line in _lines(recorded)],
-        answers=[answer(recorded) for recorded in all_recorded if recorded.calls.in_run],
+        answers=[answer(recorded) for recorded in all_recorded if _has_answer(recorded)],
         warnings=[line for recorded in all_recorded for line in _warnings(recorded)],
         figures=_figures(all_recorded),
         tables=[table for recorded in all_recorded for table in all_tables(recorded)],
         brief=[table for recorded in all_recorded for table in brief_tables(recorded, "on the page")],
         choices=_choices(all_recorded[:MAX_DRAWN]),
     )
+
+
+def _has_answer(recorded: Recorded) -> bool:
+    return recorded.recording.is_watched or bool(recorded.calls.in_run)
 
 
 def _prefix(recorded: Recorded) -> str:
@@ -56,7 +60,7 @@ def _lines(recorded: Recorded) -> list[str]:
 def _figures(all_recorded: Sequence[Recorded]) -> list[Figure]:
     figures = []
     for k, recorded in enumerate(all_recorded[:MAX_DRAWN]):
-        if not recorded.recording.ranks:
+        if not recorded.recording.ranks or recorded.recording.is_watched:
             continue
         figures += [
             *matrix_figures(recorded, f"recording-matrix-{k}"),

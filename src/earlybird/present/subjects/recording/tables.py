@@ -1,6 +1,7 @@
 """Tables of a recording: calls, phases, waits, threads, sizes, pairs, ranks and communicators."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from earlybird.data.recorded_rank import Communicator
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core.table import Column, Table
 from earlybird.present.subjects.recording.view import Recorded, first_names
+from earlybird.present.subjects.where.kept import kept_table
 
 # Rows on the page, and of those in a terminal; the others are counted.
 MAX_PHASES, MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS, MAX_PLACES = 40, 50, 64, 40, 40
@@ -46,8 +48,11 @@ def all_tables(recorded: Recorded) -> list[Table]:
     """Return the tables of the page; none if no rank was recorded."""
     if not recorded.recording.ranks:
         return []
-    waits = recorded.waits
+    waits, where = recorded.waits, where_tables(recorded)
+    if recorded.recording.is_watched:
+        return where
     return [
+        *where,
         calls_table(recorded),
         *([waits_table(recorded, waits).first(MAX_PLACES, "place", _NOT_LISTED)] if waits else []),
         *([waiting_ranks_table(recorded, waits)] if waits else []),
@@ -60,21 +65,35 @@ def all_tables(recorded: Recorded) -> list[Table]:
     ]
 
 
-def brief_tables(recorded: Recorded, where: str, is_whole: bool = False) -> list[Table]:
-    """Return the tables for a terminal; `where` says where further rows are, if not `is_whole`."""
+def brief_tables(recorded: Recorded, where_more: str, is_whole: bool = False) -> list[Table]:
+    """Return the tables for a terminal; `where_more` says where further rows are, if not `is_whole`."""
     if not recorded.recording.ranks:
         return []
+    where = [(table, BRIEF_CALLS, "place") for table in where_tables(recorded)]
+    tables = where if recorded.recording.is_watched else [*where, *_brief_counts(recorded)]
+    return [
+        table.brief() if is_whole else table.brief().first(most, noun, where_more)
+        for table, most, noun in tables
+    ]
+
+
+def _brief_counts(recorded: Recorded) -> list[tuple[Table, int, str]]:
+    """Return the tables of what was counted, with the most rows and their noun."""
     waiting = recorded.waits and waits_table(recorded, recorded.waits, is_waiting=True)
-    tables = [
+    return [
         (calls_table(recorded), BRIEF_CALLS, "call"),
         *([(phases_table(recorded), BRIEF_PHASES, "phase")] if recorded.phases else []),
         *([(arrivals_table(recorded), BRIEF_PHASES, "parallel region")] if recorded.arrivals else []),
         *([(waiting, BRIEF_PLACES, "place")] if waiting and waiting.items else []),
         *((table, BRIEF_PAIRS, "pair") for table in pairs_tables(recorded)),
     ]
-    return [
-        table.brief() if is_whole else table.brief().first(most, noun, where) for table, most, noun in tables
-    ]
+
+
+def where_tables(recorded: Recorded) -> list[Table]:
+    """Return the table of where the ranks were when they were stuck or ended, if that is known."""
+    kept = recorded.recording.where
+    table = kept_table(kept) if kept is not None else None
+    return [replace(table, caption=recorded.named(table.caption))] if table and table.items else []
 
 
 def calls_table(recorded: Recorded) -> Table:

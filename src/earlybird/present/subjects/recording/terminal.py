@@ -25,7 +25,7 @@ def print_recording(recording: Recording, format: Format, more: Mapping[str, Any
     summary = summary_of(recorded)
     if print_data(format, {**(more or {}), **summary}, summary["pairs"], _CSV):
         return
-    print_line(f"recording {recorded.title}")
+    print_line(f"{'watched' if recording.is_watched else 'recording'} {recorded.title}")
     settings = None if prints_all() else _MAX_SETTINGS
     said = sentences(recorded)
     # Why it hung matters more than the conditions of the run.

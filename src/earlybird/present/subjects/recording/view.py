@@ -17,6 +17,7 @@ from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_p
 from earlybird.data.recording import PairTotals, Recording
 from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_seconds
+from earlybird.data.work_balance import WorkBalance
 
 if TYPE_CHECKING:  # the records of all inputs of reports would be imported by every `earlybird record`
     from earlybird.present.material import Material
@@ -106,10 +107,18 @@ class Recorded:
         return waits_of(self.recording, joined) if joined else None
 
     @cached_property
+    def balance(self) -> WorkBalance | None:
+        return work_balance(self.recording)
+
+    @property
     def uneven_work(self) -> str:
         """The time that balanced work of the ranks could save, as a clause; "" if it is small or unknown."""
-        balance = work_balance(self.recording)
-        return balance.sentence(self.recording.run_s) if balance else ""
+        return self.balance.sentence(self.recording.run_s) if self.balance else ""
+
+    @property
+    def uneven_work_remedy(self) -> str:
+        """What to do about uneven work."""
+        return self.balance.action() if self.balance else ""
 
     @property
     def all_runs_s(self) -> float:

@@ -30,7 +30,7 @@ _STATES = {
     ENDED: "has ended without MPI_Finalize",
     FINALIZED: "has left MPI_Finalize",
 }
-_MAX_AWAITED = 3
+MAX_AWAITED = 3
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def _awaited(where: Where, state: RankState, thread: ThreadState) -> str:
     pending = where.pending.get((state.rank, thread.number), ())
     texts = [
         f"{'' if each.call == thread.call else request_text(each, state)}{awaited_text(each, state)}".strip()
-        for each in pending[:_MAX_AWAITED]
+        for each in pending[:MAX_AWAITED]
     ]
-    more = len(pending) - _MAX_AWAITED
+    more = len(pending) - MAX_AWAITED
     return ", ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
 
 
-_COLUMNS = (
+COLUMNS = (
     Column("ranks", lambda place: named_ranks(place.ranks).partition(" ")[2], left=True),
     Column("in", lambda place: place.call, left=True),
     Column("waits for", lambda place: place.awaited, optional=True, left=True, folded=True),
@@ -91,7 +91,7 @@ _COLUMNS = (
 def print_where(where: Where) -> None:
     """Print the sentence and the table."""
     print_line(where.sentence)
-    print_captioned(Table("Where the ranks are", _COLUMNS, places_of(where)))
+    print_captioned(Table("Where the ranks are", COLUMNS, places_of(where)))
 
 
 def where_as_json(where: Where) -> dict[str, Any]:
