@@ -38,6 +38,7 @@ from bench import (
     simgrid_exchanges,
     simulated_programs,
     slurm_cluster,
+    smpi_programs,
     stuck_suites,
     temucin_suite,
 )
@@ -64,6 +65,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "many-cores": many_cores.main,
     "motif-styles": motif_styles.main,
     "simulated-programs": simulated_programs.main,
+    "smpi-programs": smpi_programs.main,
     "program-advice": program_advice.main,
     "recorder-cost": recorder_cost.main,
     "recorder-kills": recorder_kills.main,
@@ -87,6 +89,7 @@ WITH_OPTIONS = (
     "partitioned-grid", "partitioned-grid-cluster", "partitioned-learning", "partitioned-policy",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "simulated-programs",
+    "smpi-programs",
     "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "temucin-suite", "layout-advice",
     "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
