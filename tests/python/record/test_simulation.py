@@ -170,6 +170,45 @@ def test_replicates_of_the_profile_widen_the_interval(recorded):
     assert drawn.interval_s[1] > 1.005 * alone.interval_s[1]
 
 
+def test_few_launches_and_errors_between_sizes_widen_the_interval(recorded):
+    folder = recorded(40_000_000)
+
+    def width(**extra):
+        of = replace(PROFILE.levels["intra_socket"], extra=extra)
+        replicates = tuple(Replicate({"intra_socket": level("intra_socket", bandwidth=BANDWIDTH * by)})
+                           for by in (0.99, 1.01))  # fmt: skip
+        profile = replace(PROFILE, levels={"intra_socket": of}, replicates=replicates)
+        found = _predict(
+            folder, lambda _: simulation.settings_change(["intra_socket.bandwidth=10x"]), profile=profile
+        )
+        return found.interval_s[1] - found.interval_s[0]
+
+    many, few, wrong = width(launches=30), width(launches=3), width(launches=30, held_out_error=0.2)
+    assert few > 2 * many and wrong > 2 * many
+
+
+def test_messages_take_the_time_with_reused_buffers_if_that_was_measured(recorded):
+    size = 1 << 22
+    of = replace(
+        PROFILE.levels["intra_socket"],
+        extra={"reused_s": {"1": {str(size): LATENCY_S + size / BANDWIDTH / 4}}},
+    )
+    folder, profile = recorded(size), replace(PROFILE, levels={"intra_socket": of})
+    plain, cached = _predict(folder), _predict(folder, profile=profile)
+    gained_s = plain.as_recorded_s - cached.as_recorded_s
+    assert gained_s == pytest.approx(0.75 * size / BANDWIDTH, rel=1e-3)  # rank 0 waits for its send
+
+
+def test_messages_of_more_bytes_than_caches_hold_take_the_time_of_memory(recorded):
+    size = 1 << 22
+    machine = {"caches": [{"size_bytes": 1 << 20}]}
+    of = replace(PROFILE.levels["intra_socket"], extra={"reused_s": {"1": {str(size): 1e-4}}})
+    folder = recorded(size)
+    plain = _predict(folder)
+    cold = _predict(folder, profile=replace(PROFILE, levels={"intra_socket": of}, machine=machine))
+    assert cold.phases == plain.phases
+
+
 def test_several_changes_are_simulated_together(recorded):
     found = _predict(
         recorded(),
@@ -237,6 +276,25 @@ def test_waits_for_cores_count_as_computing_and_the_result_says_so(recorded):
     assert "speed-up 1.19" in change_line(alone)
     hardly_known = simulation.predict_program(operations, conditions, faster, core_wait_share=0.7)
     assert "speed-up unknown" in change_line(hardly_known)
+
+
+def test_collectives_that_messages_explain_change_as_these(recorded):
+    """An allreduce of 80 MB costs what an exchange of all data takes."""
+    operations = operations_of(load_recording(recorded()))
+    size = 80_000_000
+    enters = operations.operation == Operation.ENTER
+    costs_s = np.where(enters, LATENCY_S + size / BANDWIDTH, operations.own_s)
+    operations = replace(
+        operations, own_s=costs_s, recorded_s=END_S + LATENCY_S + size / BANDWIDTH - COST_S,
+        collective_bytes=np.array([size]),
+    )  # fmt: skip
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
+    change = simulation.settings_change(["intra_socket.bandwidth=2x"])
+    found = simulation.predict_program(operations, given, [change])
+    assert found.as_recorded_s - found.simulated_s == pytest.approx(0.5 * size / BANDWIDTH, rel=1e-3)
+    # The ring and Rabenseifner's algorithm take as long.
+    assert found.interval_s == pytest.approx((found.simulated_s, found.simulated_s), rel=1e-2)
+    assert not found.notes
 
 
 def test_collectives_that_messages_do_not_explain_widen_the_interval_of_another_network(recorded):
