@@ -169,6 +169,10 @@ def main(arguments: Sequence[str] = ()) -> int:
         with contextlib.ExitStack() as stack:
             folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             bench = _Bench(folder.resolve(), stack, mpis, options.rounds)
+            if options.profiles:
+                for mpi in mpis:
+                    say(f"{mpi}: {bench.profile(mpi)}")
+                return 0
             for kind in options.check or KINDS:
                 for plan in bench.plans_of(kind):
                     if options.case not in plan.case:
@@ -203,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="begin no measurement after so many"
     )
+    parser.add_argument("--profiles", action="store_true", help="only measure the profiles of messages")
     parser.add_argument("--json", type=Path, help="write every check here")
     return parser
 
@@ -375,7 +380,7 @@ class _Bench:
         """The options of `predict program`, with profiles that are measured when they are needed."""
 
         def made() -> tuple[Any, ...]:
-            profiles = [self._profile(mpi)]
+            profiles = [self.profile(mpi)]
             if operation:
                 profiles.append(self._collective_profile(mpi, operation))
             return (*(word for profile in profiles for word in ("--profile", profile)), *changes)
@@ -383,7 +388,7 @@ class _Bench:
         return made
 
     def _options_to_profile(self, mpi: str, other: str) -> Callable[[], tuple[Any, ...]]:
-        return lambda: ("--profile", self._profile(mpi), "--to-profile", self._profile(other))
+        return lambda: ("--profile", self.profile(mpi), "--to-profile", self.profile(other))
 
     def _on_cluster(self, mpi: str, layout: str, arguments: Sequence[Any], rate: str = RATE) -> Command:
         def command() -> list[Any]:
@@ -399,7 +404,7 @@ class _Bench:
             self._clusters[rate] = self.stack.enter_context(cluster)
         return self._clusters[rate]
 
-    def _profile(self, mpi: str) -> Path:
+    def profile(self, mpi: str) -> Path:
         return self._fitted(mpi, "exchanges", PROFILE_SUITES)
 
     def _collective_profile(self, mpi: str, operation: str) -> Path:
