@@ -11,9 +11,9 @@ from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import OPERATIONS
 from earlybird.models.program import Deadlock, Operation, Semantics, simulate
-from earlybird.models.schedules import known_algorithms
+from earlybird.models.schedules import POWERS_ONLY, known_algorithms
 from earlybird.predict.collective import Placed, forms_of, measured_placement, predict_collective
-from earlybird.record.message_changes import POWERS_ONLY, by_messages
+from earlybird.record.message_changes import by_messages
 from earlybird.record.network import Place, network_of, program_of
 from earlybird.record.operations import NO_SITE, Operations
 
@@ -161,7 +161,9 @@ def _ratio_by_messages(
         except (InputError, Deadlock):
             continue
         in_proportion = after_s / before_s
-        remaining = max(calls.cost_s + after_s - before_s, 0.0) / calls.cost_s
+        # Messages that take longer than recorded leave nothing to explain.
+        unexplained_s = max(calls.cost_s - before_s, 0.0)
+        remaining = (unexplained_s + after_s) / (unexplained_s + before_s)
         rows.append((abs(math.log(before_s / calls.cost_s)), in_proportion, remaining))
     if not rows:
         return None

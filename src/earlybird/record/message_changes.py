@@ -7,7 +7,7 @@ from earlybird.data.collective_algorithms import OPERATIONS as KNOWN_OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import OPERATIONS
 from earlybird.models.program import Operation
-from earlybird.models.schedules import Schedule, known_algorithms, schedule
+from earlybird.models.schedules import POWERS_ONLY, Schedule, known_algorithms, schedule
 from earlybird.record.operations import AS_PROTOCOL, EARLY, NEVER, NO_SITE, Operations
 from earlybird.record.rewriting import Rewriting
 from earlybird.record.segments import largest_until
@@ -16,7 +16,6 @@ from earlybird.record.segments import largest_until
 MIN_PARTITIONED_BYTES = 1024
 # The delay that paper 002 assumes of one thread, as a part of what it computes.
 NOISE_SHARE = 0.04
-POWERS_ONLY = frozenset({("allgather", "recursive-doubling")})
 
 
 def parse_algorithm(operations: Operations, text: str) -> tuple[str, str]:
