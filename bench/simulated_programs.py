@@ -342,16 +342,17 @@ class _Bench:
 
     def _own_programs(self) -> Iterator[tuple[tuple[Any, ...], str]]:
         for size in SIZES_BYTES:
-            yield ("exchange", "ring", size, 4 * ITERATIONS), _case("ring", size)
+            yield ("exchange", "ring", size, 4 * _iterations(size)), _case("ring", size)
         pipeline = ("exchange", "pipeline", PIPELINE_BYTES, PIPELINE_STEPS, WORK_US)
         yield pipeline, _case("pipeline", PIPELINE_BYTES)
+        size = SIZES_BYTES[0]
         for operation in ("bcast", "allreduce"):
-            yield ("exchange", operation, SIZES_BYTES[0], 4 * ITERATIONS), _case(operation, SIZES_BYTES[0])
+            yield ("exchange", operation, size, 4 * _iterations(size)), _case(operation, size)
 
     def _layouts(self, mpi: str) -> Iterator[Plan]:
         options = self._options(mpi, "--to-layout", WIDE)
         for what, size in _exchanges():
-            arguments = ("exchange", what, size, ITERATIONS)
+            arguments = ("exchange", what, size, _iterations(size))
             narrow, wide = (self._on_cluster(mpi, layout, arguments) for layout in (NARROW, WIDE))
             yield Plan(LAYOUT, mpi, _case(what, size), SHARED_CORES, narrow, wide, options)
 
@@ -361,7 +362,7 @@ class _Bench:
         for other in self.mpis[1:]:
             for what, size in _exchanges():
                 plain, changed = (
-                    self._on_cluster(name, WIDE, ("exchange", what, size, ITERATIONS))
+                    self._on_cluster(name, WIDE, ("exchange", what, size, _iterations(size)))
                     for name in (mpi, other)
                 )
                 case = f"{_case(what, size)}, {other}"
@@ -371,7 +372,8 @@ class _Bench:
     def _collectives(self, mpi: str) -> Iterator[Plan]:
         for operation in OPERATIONS:
             for size in SIZES_BYTES:
-                plain = self._on_cluster(mpi, f"{NODES}x1x1", ("exchange", operation, size, ITERATIONS))
+                arguments = ("exchange", operation, size, _iterations(size))
+                plain = self._on_cluster(mpi, f"{NODES}x1x1", arguments)
                 options = self._options(mpi, operation=operation)
                 case = _case(operation, size)
                 yield Plan(COLLECTIVE, mpi, case, SHARED_CORES, plain, plain, options, operation)
@@ -429,6 +431,11 @@ class _Bench:
             command = [flavour.mpicc, "-O2", source, "-o", program, *libraries]
             subprocess.run(command, env=os.environ | flavour.environment(), check=True)
         return program
+
+
+def _iterations(size_bytes: int) -> int:
+    """Fewer of large messages, which take longer."""
+    return ITERATIONS if size_bytes < SIZES_BYTES[1] else ITERATIONS // 2
 
 
 def _exchanges() -> Iterator[tuple[str, int]]:
