@@ -10,7 +10,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.profile import Profile
 from earlybird.models.program import Deadlock, Network, Program, SimulatedRun, simulate
 from earlybird.record.collective_costs import CostRatios, cost_ratios, scaled
-from earlybird.record.network import Place, network_of, program_of, reuse_of
+from earlybird.record.network import Place, moves_alone, network_of, program_of, reuse_of
 from earlybird.record.operations import Operations
 
 
@@ -36,10 +36,9 @@ def conditions_as_recorded(operations: Operations, profile: Profile, layout: Lay
             f"the recording has {operations.size} ranks and the layout {layout.text} has "
             f"{layout.num_ranks}; give a layout of {operations.size} ranks"
         )
-    reuse = reuse_of(operations, profile, layout)
+    place = Place(profile, layout, profile, moves_alone(profile), reuse_of(operations, profile, layout))
     return Conditions(
-        profile, layout, profile, reuse=reuse, compute_s=operations.own_s,
-        priced=Place(profile, layout, profile, reuse=reuse),
+        profile, layout, profile, place.has_progress, place.reuse, compute_s=operations.own_s, priced=place
     )  # fmt: skip
 
 

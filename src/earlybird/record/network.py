@@ -112,6 +112,11 @@ def _gains_of_reuse(
     return shorter, gains
 
 
+def moves_alone(profile: Profile) -> bool:
+    """Return whether messages move while ranks compute: those that SimGrid simulates do."""
+    return profile.context.get("launcher") == "simgrid"
+
+
 def reuse_of(operations: Operations, profile: Profile, layout: Layout) -> float:
     """Return 0 if the messages that the ranks of a node complete at once are more than its caches hold."""
     sizes = [int(cache.get("size_bytes") or 0) for cache in profile.machine.get("caches") or ()]

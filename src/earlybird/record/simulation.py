@@ -41,6 +41,7 @@ from earlybird.record.intervals import (
     has_other_network,
     interval_s,
 )
+from earlybird.record.network import moves_alone
 from earlybird.record.operations import NO_SITE, Operations, kept_remark
 from earlybird.record.simulated_time import awaited, critical_path, phases, time_parts
 from earlybird.record.timeline import recorded_timeline, simulated_timeline, windows
@@ -187,7 +188,10 @@ def settings_change(settings: Sequence[str]) -> Change:
 
 
 def profile_change(profile: Profile, text: str) -> Change:
-    return Change(f"--to-profile {text}", lambda given: replace(given, profile=profile, measured=profile))
+    def apply(given: Conditions) -> Conditions:
+        return replace(given, profile=profile, measured=profile, has_progress=moves_alone(profile))
+
+    return Change(f"--to-profile {text}", apply)
 
 
 def layout_change(layout: Layout, text: str) -> Change:
