@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from earlybird.analysis.events import row_numbers
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import OPERATIONS
@@ -103,16 +104,26 @@ def _kinds(operations: Operations) -> list[_Calls]:
     most_s = np.zeros(num)
     np.maximum.at(most_s, of, operations.own_s[enters])
     rank = operations.rank[enters]
-    calls: dict[tuple[str, tuple[int, ...], int, int], list[int]] = {}
-    is_blocking = ~operations.is_immediate
-    for k in np.flatnonzero(is_blocking & (np.diff(first) > 0)).tolist():
+    # Equal for collectives of the same ranks, and hardly for others.
+    weight = np.random.default_rng(0).integers(1 << 62, size=operations.size)
+    sums = np.zeros(num, np.int64)
+    np.add.at(sums, of, weight[rank])
+    chosen = np.flatnonzero(~operations.is_immediate & (np.diff(first) > 0))
+    _, name = np.unique(np.array(operations.collective, str)[chosen], return_inverse=True)
+    kind = row_numbers(
+        name.reshape(-1), sums[chosen], np.asarray(operations.root)[chosen],
+        np.asarray(operations.collective_bytes)[chosen],
+    )  # fmt: skip
+    by_kind = chosen[np.argsort(kind, kind="stable")]
+    found = []
+    for numbers in np.split(by_kind, np.cumsum(np.bincount(kind))[:-1]) if len(kind) else ():
+        k = int(numbers[0])
         ranks = tuple(rank[first[k] : first[k + 1]].tolist())
-        name = operations.collective[k], ranks, int(operations.root[k]), int(operations.collective_bytes[k])
-        calls.setdefault(name, []).append(k)
-    return [
-        _Calls(np.array(numbers), ranks, root, size_bytes, float(np.median(most_s[numbers])))
-        for (_, ranks, root, size_bytes), numbers in calls.items()
-    ]
+        cost_s = float(np.median(most_s[numbers]))
+        found.append(
+            _Calls(numbers, ranks, int(operations.root[k]), int(operations.collective_bytes[k]), cost_s)
+        )
+    return found
 
 
 def _ratio_by_forms(
