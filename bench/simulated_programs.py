@@ -171,8 +171,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             bench = _Bench(folder.resolve(), stack, mpis, options.rounds)
             if options.profiles:
                 for mpi in mpis:
-                    say(f"{mpi}: {bench.profile(mpi)}")
-                return 0
+                    bench.profile(mpi)
             for kind in options.check or KINDS:
                 for plan in bench.plans_of(kind):
                     if options.case not in plan.case:
@@ -207,7 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="begin no measurement after so many"
     )
-    parser.add_argument("--profiles", action="store_true", help="only measure the profiles of messages")
+    parser.add_argument("--profiles", action="store_true", help="measure the profiles of messages first")
     parser.add_argument("--json", type=Path, help="write every check here")
     return parser
 
