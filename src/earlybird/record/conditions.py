@@ -8,10 +8,12 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.profile import Profile
-from earlybird.models.program import Deadlock, Network, Program, SimulatedRun, simulate
+from earlybird.models.program import Deadlock, Network, Operation, Program, SimulatedRun, simulate
 from earlybird.record.collective_costs import CostRatios, cost_ratios, scaled
 from earlybird.record.network import Place, moves_alone, network_of, program_of, reuse_of
 from earlybird.record.operations import Operations
+
+_IDEAL_BYTES_PER_S = 1e18
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,3 +84,16 @@ def simulated_program(operations: Operations, program: Program, network: Network
             "profile makes a send wait for its receiver that did not wait when it was recorded; give a "
             "profile of the MPI of the recording"
         ) from None
+
+
+def ideal_s(operations: Operations, program: Program) -> float:
+    """Return the run time on a network without latency, overheads and limits of bandwidth."""
+    is_compute = program.operation == Operation.COMPUTE
+    nothing, node = np.zeros(1), np.zeros(program.num_ranks, int)
+    rate = np.full((1, 1), _IDEAL_BYTES_PER_S)
+    network = Network(node, node, rate, nothing, nothing, nothing, nothing, nothing)
+    bare = replace(
+        program, operation_s=np.where(is_compute, program.operation_s, 0.0),
+        message_class=np.zeros(len(program.message_bytes), int),
+    )  # fmt: skip
+    return simulated_program(operations, bare, network).end_of_run_s

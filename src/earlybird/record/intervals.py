@@ -13,7 +13,7 @@ from earlybird.data.profile import REUSED, Level, Profile
 from earlybird.data.recording import MIN_CORE_WAIT
 from earlybird.models.program import Operation
 from earlybird.record.collective_costs import UNKNOWN_RANGE, CostRatios
-from earlybird.record.conditions import Conditions, simulate_run
+from earlybird.record.conditions import Conditions, ideal_s, simulate_run
 from earlybird.record.network import moves_alone
 from earlybird.record.operations import Operations
 
@@ -26,6 +26,8 @@ _INTERVAL = (0.025, 0.975)
 _DEVIATION_OVER_MEDIAN = float(1 / norm.ppf(0.75))
 # The deviation of `fair` for the slowest rank where messages between nodes share links: nine of ten replays
 # are within 12.3 % in docs/results/exchanges.md, and within 1.0 % in docs/results/simulation.md.
+# Of what messages take.
+_MAX_NETWORK_ERROR = 0.5
 _NINE_OF_TEN = float(norm.ppf(0.95))
 _SHARING_DEVIATION, _SIMULATED_SHARING_DEVIATION = 0.123 / _NINE_OF_TEN, 0.010 / _NINE_OF_TEN
 
@@ -89,11 +91,10 @@ def _drawn_profile(profile: Profile, name: str, k: int, sharing: float) -> Profi
     )
 
 
-def _drawn(given: Conditions, k: int) -> Conditions:
+def _drawn(given: Conditions, k: int, sharing: float) -> Conditions:
     """Return the conditions with the k-th draw of their profile, the same one with and without parameters
     that are set, and of how many of the buffers inside a node caches hold."""
     name = given.measured.id
-    sharing = _sharing_deviation(given.measured) if given.layout.num_ranks > 2 else 0.0
     profile, measured = (_drawn_profile(of, name, k, sharing) for of in (given.profile, given.measured))
     reuse = given.reuse * float(np.random.default_rng(k).random())
     return replace(
@@ -111,10 +112,10 @@ def _is_uncertain(profile: Profile) -> bool:
     )
 
 
-def _drawn_times_s(operations: Operations, given: Conditions) -> np.ndarray:
+def _drawn_times_s(operations: Operations, given: Conditions, sharing: float = 0.0) -> np.ndarray:
     """Return the simulated seconds with each draw of the profile."""
     return np.array(
-        [simulate_run(operations, _drawn(given, k))[1].end_of_run_s for k in range(MAX_REPLICATES)]
+        [simulate_run(operations, _drawn(given, k, sharing))[1].end_of_run_s for k in range(MAX_REPLICATES)]
     )
 
 
@@ -130,7 +131,12 @@ def _spread(
     is_uncertain = _is_uncertain(before.profile) or _is_uncertain(after.profile)
     if not is_uncertain or len(operations.operation) > MAX_REPLICATED_OPERATIONS:
         return 1.0, 1.0
-    before_s, after_s = _drawn_times_before_s(operations, before), _drawn_times_s(simulated, after)
+    sharing = 0.0
+    if after.layout.num_ranks > 2:
+        # As recorded it is part of the known error, which a run shares less the more it changes.
+        sharing = _sharing_deviation(after.measured) * (1 - min(ratio, 1 / ratio))
+    before_s = _drawn_times_before_s(operations, before)
+    after_s = _drawn_times_s(simulated, after, sharing)
     low, high = np.quantile(after_s / before_s / ratio, _INTERVAL).tolist()
     return min(low, 1.0), max(high, 1.0)
 
@@ -181,6 +187,8 @@ def interval_s(
 ) -> tuple[float, float]:  # fmt: skip
     """Return the interval of a simulated time with changes.
 
+    The error of the simulation as recorded may be that of messages: it grows with their part of the run.
+
     Parameters
     ----------
     operations, before, before_s : the run as recorded, and its simulated time.
@@ -193,7 +201,18 @@ def interval_s(
         spread = _spread(operations, before, simulated, after, after_s / before_s)
     if has_other_network(before, after):
         spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
-    return widened(after_s, spread, error_of(operations, before_s), core_wait_share)
+    error = error_of(operations, before_s)
+    if error and before_s and after_s and after is not before:
+        shares = (network_share(operations, before), network_share(simulated, after))
+        error = max(error, min(error / shares[0], _MAX_NETWORK_ERROR) * shares[1] if shares[0] else 0.0)
+    return widened(after_s, spread, error, core_wait_share)
+
+
+def network_share(operations: Operations, given: Conditions) -> float:
+    """Return the part of the simulated run that it would not take on an ideal network."""
+    program, run = simulate_run(operations, given)
+    run_s = run.end_of_run_s
+    return max(1 - ideal_s(operations, program) / run_s, 0.0) if run_s else 0.0
 
 
 def error_of(operations: Operations, as_recorded_s: float) -> float:

@@ -24,15 +24,15 @@ from earlybird.data.simulated_program import (
 )
 from earlybird.data.tolerance import BANDWIDTH, LATENCY
 from earlybird.data.units import format_seconds
-from earlybird.models.program import Network, Operation, Program, SimulatedRun
+from earlybird.models.program import Operation, Program, SimulatedRun
 from earlybird.predict.what_if import changed_profile, scaled_profile, tolerance_curve
 from earlybird.record import message_changes
 from earlybird.record.conditions import (
     Conditions,
     changed_costs,
+    ideal_s,
     once_rewritten,
     simulate_run,
-    simulated_program,
 )
 from earlybird.record.intervals import (
     MIN_COLLECTIVE_SHARE,
@@ -46,24 +46,10 @@ from earlybird.record.operations import NO_SITE, Operations, kept_remark
 from earlybird.record.simulated_time import awaited, critical_path, phases, time_parts
 from earlybird.record.timeline import recorded_timeline, simulated_timeline, windows
 
-_IDEAL_BYTES_PER_S = 1e18
 _MAX_SITES = 12  # that an error names
 _MIN_S = 1e-9
 # By which a run is longer at the latencies and bandwidths that are searched, and how precise these are.
 GROWTHS, TOLERANCE_PRECISION = (0.01, 0.05, 0.10), 1e-3
-
-
-def ideal_s(operations: Operations, program: Program) -> float:
-    """Return the run time on a network without latency, overheads and limits of bandwidth."""
-    is_compute = program.operation == Operation.COMPUTE
-    nothing, node = np.zeros(1), np.zeros(program.num_ranks, int)
-    rate = np.full((1, 1), _IDEAL_BYTES_PER_S)
-    network = Network(node, node, rate, nothing, nothing, nothing, nothing, nothing)
-    bare = replace(
-        program, operation_s=np.where(is_compute, program.operation_s, 0.0),
-        message_class=np.zeros(len(program.message_bytes), int),
-    )  # fmt: skip
-    return simulated_program(operations, bare, network).end_of_run_s
 
 
 def efficiency(operations: Operations, program: Program, run: SimulatedRun) -> Efficiency:
