@@ -317,7 +317,14 @@ class _Bench:
         recording = self._folder(run) / "rec"
         if not recording.exists():
             layout = parse_layout(run.layout)
-            on_disk(recording, layout.num_ranks, [(0, 1, 1, 8)], host=lambda rank: f"node{layout.node[rank]}")
+            nodes = layout.node.tolist()
+            on_disk(
+                recording,
+                layout.num_ranks,
+                [(0, 1, 1, 8)],
+                host=lambda rank: f"node{nodes[rank]}",
+                boot="one",
+            )
             for rank in range(layout.num_ranks):
                 rows = _records(self._folder(run) / f"{rank}.txt")
                 (recording / f"rank-{rank}.trace").write_bytes(trace_file(rows, len(rows)))

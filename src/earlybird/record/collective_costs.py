@@ -179,13 +179,15 @@ def _ratio_by_messages(
     if not rows:
         return None
     rows.sort()
-    _, in_proportion, remaining = rows[0]
+    mismatch, in_proportion, remaining = rows[0]
     likely = [row for row in rows if row[0] <= math.log(_UNLIKE)]
     ratios = [ratio for _, *pair in likely or rows for ratio in pair]
     if not likely:
         ratios += UNKNOWN_RANGE
     value = in_proportion if in_proportion < 1 else remaining
-    return value, min(*ratios, value), max(*ratios, value)
+    # What changes may be off as much as the messages are from the recorded cost.
+    off = math.exp(mismatch * min(abs(math.log(value)), 1.0))
+    return value, min(*ratios, value / off), max(*ratios, value * off)
 
 
 def _one_call(operation: str, calls: _Calls, num_ranks: int) -> Operations:
