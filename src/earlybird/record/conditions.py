@@ -40,7 +40,8 @@ def conditions_as_recorded(operations: Operations, profile: Profile, layout: Lay
         )
     place = Place(profile, layout, profile, moves_alone(profile), reuse_of(operations, profile, layout))
     return Conditions(
-        profile, layout, profile, place.has_progress, place.reuse, compute_s=operations.own_s, priced=place
+        profile, layout, profile, place.has_progress, place.reuse, compute_s=operations.own_s, priced=place,
+        recorded=(layout, str(profile.context.get("flavour", ""))),
     )  # fmt: skip
 
 
@@ -54,7 +55,9 @@ def simulate_run(operations: Operations, given: Conditions) -> tuple[Program, Si
     would wait for each other for ever. What is returned is of the operations of `rewritten`."""
     changed = rewritten(operations, given)
     network, message_class, send_s = network_of(changed, given)
-    program = program_of(changed, network, message_class, send_s)
+    program = program_of(
+        changed, network, message_class, send_s, given.has_moved(changed.src, changed.dst)
+    )  # fmt: skip
     return program, simulated_program(changed, program, network)
 
 

@@ -32,6 +32,7 @@ class Place:
     reuse : 1 if caches hold the buffers of messages inside a node, which programs use again, 0 if these come
         from memory; between them between both costs.
     fitted : the profile that the times with reused buffers belong to, if `measured` is a draw of it.
+    recorded : the layout as recorded, and the flavour of its profile; None: this one.
     """
 
     profile: Profile
@@ -40,6 +41,18 @@ class Place:
     has_progress: bool = False
     reuse: float = 1.0
     fitted: Profile | None = None
+    recorded: tuple[Layout, str] | None = None
+
+    def has_moved(self, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+        """Return whether messages go another way than when they were recorded: by another MPI, or on another
+        level."""
+        if self.recorded is None:
+            return np.zeros(len(src), bool)
+        layout, flavour = self.recorded
+        if str(self.measured.context.get("flavour", "")) != flavour:
+            return np.ones(len(src), bool)
+        moved: np.ndarray = layout.level(src, dst) != self.layout.level(src, dst)
+        return moved
 
 
 @dataclass(frozen=True)
@@ -172,10 +185,19 @@ def _groups(layout: Layout) -> np.ndarray:
 
 
 def program_of(
-    operations: Operations, network: Network, message_class: np.ndarray, send_s: np.ndarray
-) -> Program:
-    """Return the program: the part of a send's duration for which its message does not wait follows it."""
+    operations: Operations, network: Network, message_class: np.ndarray, send_s: np.ndarray,
+    has_moved: np.ndarray | None = None,
+) -> Program:  # fmt: skip
+    """Return the program: the part of a send's duration for which its message does not wait follows it. That
+    is copying, which takes no longer than the bytes of messages that go another way take there."""
     seconds = np.array(operations.own_s, float)
+    if has_moved is not None:
+        moved = np.flatnonzero(has_moved & (operations.send_wait >= 0))
+        rate = network.bandwidth_bytes_per_s[0, message_class[moved]]
+        copying_s = np.where(network.waits[message_class[moved]], 0.0, operations.bytes[moved] / rate)
+        calls = operations.send_wait[moved]
+        most_s = np.bincount(calls, copying_s + send_s[message_class[moved]], len(seconds))
+        seconds[calls] = np.minimum(seconds[calls], most_s[calls])
     sends = np.flatnonzero(operations.operation == Operation.SEND)
     of_message = operations.argument[sends]
     overhead_s = send_s[message_class[of_message]]

@@ -199,6 +199,21 @@ def test_messages_take_the_time_with_reused_buffers_if_that_was_measured(recorde
     assert gained_s == pytest.approx(0.75 * size / BANDWIDTH, rel=1e-3)  # rank 0 waits for its send
 
 
+def test_copying_of_a_send_is_not_kept_where_its_message_goes_another_way(recorded):
+    """Rank 0 copies for 100 us when it sends; on one node its message waits for the receiver instead."""
+    size = 500_000
+    profile = replace(PROFILE, levels=PROFILE.levels | {"inter_node": level("inter_node")})
+    operations = operations_of(load_recording(recorded(size)))
+    given = conditions_as_recorded(operations, profile, parse_layout("2x1x1", "core"))
+    moved = simulation.predict_program(operations, given, [simulation.layout_change(LAYOUT, "1x1x2")])
+    stays = simulation.predict_program(
+        operations, given, [simulation.settings_change(["inter_node.latency=1x"])]
+    )
+    sends = [next(row for row in of.phases if row.call == "MPI_Isend") for of in (stays, moved)]
+    assert sends[0].transfer_s == pytest.approx(SEND_CALL_S, abs=1e-8)
+    assert sends[1].transfer_s == pytest.approx(OVERHEAD_S, abs=1e-8)
+
+
 def test_messages_of_more_bytes_than_caches_hold_take_the_time_of_memory(recorded):
     size = 1 << 22
     machine = {"caches": [{"size_bytes": 1 << 20}]}
