@@ -55,8 +55,8 @@ LAYOUT, OTHER_MPI, COLLECTIVE = "layout", "mpi", "collective"
 OWN_LAYOUT, OWN_RATE, OWN_WORK, OWN_BALANCE = "own-layout", "own-rate", "own-work", "own-balance"
 KINDS = (OWN_LAYOUT, OWN_RATE, OWN_WORK, OWN_BALANCE, LAYOUT, OTHER_MPI, COLLECTIVE)
 PROFILE_SUITES = {
-    "pingpong": ("20s",), "contention": ("60s",), "completion": ("30s",),
-    "contention reuse": ("20s", "--buffers", "reuse", "--levels", "intra_socket"),
+    "pingpong": ("12s",), "contention": ("40s",), "completion": ("15s",),
+    "contention reuse": ("12s", "--buffers", "reuse", "--levels", "intra_socket"),
 }  # fmt: skip
 HEAT = Path(__file__).parents[1] / "examples/heat/heat.c"
 # PROGRAM ring|far|random|bcast|reduce|allreduce|pipeline BYTES ITERATIONS [MICROSECONDS]: prints the seconds
