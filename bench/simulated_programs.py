@@ -203,7 +203,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--folder", type=Path, help="keep recordings, profiles and times; what is there is used again"
     )
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no measurement after so many")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no measurement after so many"
+    )
     parser.add_argument("--profiles", action="store_true", help="measure the profiles of messages first")
     parser.add_argument("--json", type=Path, help="write every check here")
     return parser
