@@ -291,4 +291,4 @@ class _Bench:
         suites: dict[str, Sequence[Any]] = {
             "pingpong": ("20s",), "contention": ("60s",), "completion": ("20s",), "collective": collective,
         }  # fmt: skip
-        return fitted_profile(self.folder, self.cluster, mpi, self.rate, suites)
+        return fitted_profile(self.folder, lambda: self.cluster, mpi, self.rate, suites)

@@ -20,6 +20,7 @@ from earlybird.present.render.terminal import print_rows
 
 # Checks in which the run changes by this or more count for the error of the speed-up.
 MIN_CHANGE = 0.15
+LAUNCHES = 5  # of profiles
 # What settings look like in the action of a change.
 _SETTING = re.compile(r"\b([A-Z][A-Z0-9]*_[A-Za-z0-9_]+)=(\S+)")
 
@@ -86,22 +87,36 @@ def settings_of(action: str) -> dict[str, str]:
     return dict(_SETTING.findall(action))
 
 
-def measured_speed_up(rounds: int, plain_s: Callable[[], float], changed_s: Callable[[], float]) -> Estimate:
-    """The median ratio of the two times, with its interval; each round runs both, in alternating order."""
-    ratios = []
+def measured_times_s(
+    rounds: int, plain_s: Callable[[], float], changed_s: Callable[[], float]
+) -> list[tuple[float, float]]:
+    """The plain and changed time of each round, which runs both, in alternating order."""
+    pairs = []
     for k in range(rounds):
-        runs = [plain_s, changed_s]
-        times_s = {}
-        for number in (0, 1) if k % 2 == 0 else (1, 0):
-            times_s[number] = runs[number]()
-        ratios.append(times_s[0] / times_s[1])
-    return Estimate(float(np.median(ratios)), *median_interval(np.array(ratios)))
+        if k % 2:
+            changed = changed_s()
+            pairs.append((plain_s(), changed))
+        else:
+            plain = plain_s()
+            pairs.append((plain, changed_s()))
+    return pairs
+
+
+def speed_up_of(times_s: Sequence[Sequence[float]]) -> Estimate:
+    """The median ratio of the plain and the changed times, with its interval."""
+    ratios = np.array([plain / changed for plain, changed in times_s])
+    return Estimate(float(np.median(ratios)), *median_interval(ratios))
+
+
+def measured_speed_up(rounds: int, plain_s: Callable[[], float], changed_s: Callable[[], float]) -> Estimate:
+    return speed_up_of(measured_times_s(rounds, plain_s, changed_s))
 
 
 def fitted_profile(
-    folder: Path, cluster: str, mpi: str, name: str, suites: Mapping[str, Sequence[Any]]
+    folder: Path, cluster: Callable[[], str], mpi: str, name: str, suites: Mapping[str, Sequence[Any]]
 ) -> Path:
-    """The profile of `suites`, each a budget and options of `measure`; measured on the first call.
+    """The profile of `suites`, each a budget and options of `measure`, after its name perhaps more that tells
+    two of them apart; measured on the first call, on the cluster whose name is returned.
 
     A run without a profile is one that was interrupted, and measured again.
     """
@@ -110,11 +125,11 @@ def fitted_profile(
         say(f"{mpi}: measuring the cluster for {name}")
         runs = []
         for suite, (budget, *options) in suites.items():
-            runs.append(folder / f"{mpi}-{name}-{suite}")
+            runs.append(folder / f"{mpi}-{name}-{suite.replace(' ', '-')}")
             shutil.rmtree(runs[-1], ignore_errors=True)
             earlybird(
-                "measure", suite, "--quick", "--launches", 3, "--budget", budget, *options, "--mpi", mpi,
-                "--launcher", f"cluster:{cluster}", "--quiet", "-o", runs[-1],
+                "measure", suite.partition(" ")[0], "--quick", "--launches", LAUNCHES, "--budget", budget,
+                *options, "--mpi", mpi, "--launcher", f"cluster:{cluster()}", "--quiet", "-o", runs[-1],
             )  # fmt: skip
         earlybird("fit", *runs, "-o", profile)
     return profile

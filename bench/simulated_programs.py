@@ -3,24 +3,39 @@
 A program is recorded with all events and simulated as it was and with a change. Then the program runs plain
 and changed by turns, unrecorded; the measured speed-up is the median of the ratios of the times from MPI_Init
 to MPI_Finalize. Two tables: ranks that have a core each (two ranks, with the links of a virtual cluster), and
-ranks that share cores (8 ranks on 4 virtual nodes: layouts, other MPIs, algorithms of collectives, and
-partitions of halo3d and sweep3d). About 45 minutes for three MPIs.
+ranks that share cores (8 ranks on 4 virtual nodes: layouts, other MPIs, algorithms of collectives). About 45
+minutes for three MPIs, in pieces with --folder and --seconds: what the folder has is not measured again, but
+simulated again.
 """
 
 import argparse
+import contextlib
+import json
 import os
+import re
+import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.commands import EARLYBIRD, chosen_flavours, earlybird, say, virtual_cluster
-from bench.program_checks import Check, announce, fitted_profile, measured_speed_up, report, settings_of
+from bench.program_checks import (
+    Check,
+    announce,
+    fitted_profile,
+    measured_times_s,
+    report,
+    settings_of,
+    speed_up_of,
+)
 from earlybird.data.advice import Advice, Alternative, advice_from_json
 from earlybird.data.files import write_json
 from earlybird.data.schema import Estimate
-from earlybird.data.simulated_program import SimulatedProgram, simulated_program_from_json
+from earlybird.data.simulated_program import simulated_program_from_json
 from earlybird.data.units import format_bytes
 from earlybird.machine.flavours import Flavour, find_flavour
 
@@ -39,6 +54,10 @@ OWN_CORES, SHARED_CORES = "two ranks with a core each", "ranks that share cores"
 LAYOUT, OTHER_MPI, COLLECTIVE = "layout", "mpi", "collective"
 OWN_LAYOUT, OWN_RATE, OWN_WORK, OWN_BALANCE = "own-layout", "own-rate", "own-work", "own-balance"
 KINDS = (OWN_LAYOUT, OWN_RATE, OWN_WORK, OWN_BALANCE, LAYOUT, OTHER_MPI, COLLECTIVE)
+PROFILE_SUITES = {
+    "pingpong": ("12s",), "contention": ("40s",), "completion": ("15s",),
+    "contention reuse": ("12s", "--buffers", "reuse", "--levels", "intra_socket"),
+}  # fmt: skip
 HEAT = Path(__file__).parents[1] / "examples/heat/heat.c"
 # PROGRAM ring|far|random|bcast|reduce|allreduce|pipeline BYTES ITERATIONS [MICROSECONDS]: prints the seconds
 # from MPI_Init to MPI_Finalize. A rank sleeps 2 ms in each iteration; of a pipeline, it works.
@@ -143,22 +162,35 @@ def main(arguments: Sequence[str] = ()) -> int:
         say(f"simulated-programs: --rounds is {options.rounds}; give 1 or more")
         return 2
     mpis = [flavour.name for flavour in chosen_flavours(options.mpi)]
+    until_s = time.monotonic() + options.seconds
     found: list[Check] = []
+    num_left = 0
     try:
-        with tempfile.TemporaryDirectory() as temporary, virtual_cluster(NODES, RATE) as cluster:
-            folder = options.folder.resolve() if options.folder else Path(temporary)
-            folder.mkdir(parents=True, exist_ok=True)
-            bench = _Bench(folder, cluster, mpis, options.rounds)
+        with contextlib.ExitStack() as stack:
+            folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            bench = _Bench(folder.resolve(), stack, mpis, options.rounds)
+            if options.profiles:
+                for mpi in mpis:
+                    bench.profile(mpi)
             for kind in options.check or KINDS:
-                for check in bench.checks_of(kind):
-                    found.append(check)
-                    announce(check)
+                for plan in bench.plans_of(kind):
+                    if options.case not in plan.case:
+                        continue
+                    if not bench.is_measured(plan) and time.monotonic() > until_s:
+                        num_left += 1
+                        continue
+                    check = bench.check(plan)
+                    if check is not None:
+                        found.append(check)
+                        announce(check)
     finally:
         if found:
             report(found)
         # Also what was measured before a launch died or Ctrl-C.
         if options.json is not None and found:
             write_json(options.json, {"checks": [one.to_json() for one in found]})
+    if num_left:
+        say(f"{num_left} checks are not measured yet: run the command again")
     return 0
 
 
@@ -166,186 +198,243 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench simulated-programs", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--check", action="append", choices=KINDS, help="repeat for several; default all")
+    parser.add_argument("--case", default="", help="only cases that contain this, such as `ring, 1 MiB`")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of runs; default {ROUNDS}")
     parser.add_argument(
-        "--folder", type=Path, help="keep recordings and profiles; profiles there are used again"
+        "--folder", type=Path, help="keep recordings, profiles and times; what is there is used again"
     )
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no measurement after so many"
+    )
+    parser.add_argument("--profiles", action="store_true", help="measure the profiles of messages first")
     parser.add_argument("--json", type=Path, help="write every check here")
     return parser
 
 
+# A command that prints its seconds, made for the cluster of the run.
+Command = Callable[[], list[Any]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A check to make.
+
+    Attributes
+    ----------
+    plain, changed : the commands of the runs.
+    options : of `predict program`, made when it is called.
+    operation : of a check of an advised algorithm: the settings are those that are advised.
+    """
+
+    kind: str
+    mpi: str
+    case: str
+    condition: str
+    plain: Command
+    changed: Command
+    options: Callable[[], tuple[Any, ...]]
+    operation: str = ""
+
+    @property
+    def name(self) -> str:
+        return re.sub(r"[^a-zA-Z0-9]+", "-", f"{self.kind} {self.mpi} {self.case}")
+
+
 class _Bench:
-    """The checks, and what they share: profiles are measured when first needed."""
+    """The checks, and what they share: clusters and profiles are made when first needed."""
 
-    def __init__(self, folder: Path, cluster: str, mpis: Sequence[str], rounds: int):
-        self.folder, self.cluster, self.mpis, self.rounds = folder, cluster, mpis, rounds
-        self._recorded = 0
+    def __init__(self, folder: Path, stack: contextlib.ExitStack, mpis: Sequence[str], rounds: int):
+        self.folder, self.stack, self.mpis, self.rounds = folder, stack, mpis, rounds
+        self._clusters: dict[str, str] = {}
+        folder.mkdir(parents=True, exist_ok=True)
 
-    def checks_of(self, kind: str) -> Iterator[Check]:
-        checks: dict[str, Callable[[str], Iterator[Check]]] = {
+    def plans_of(self, kind: str) -> Iterator[Plan]:
+        plans: dict[str, Callable[[str], Iterator[Plan]]] = {
             OWN_LAYOUT: self._own_layouts, OWN_RATE: self._own_rates, OWN_WORK: self._own_work,
             OWN_BALANCE: self._own_balance, LAYOUT: self._layouts, OTHER_MPI: self._other_mpis,
             COLLECTIVE: self._collectives,
         }  # fmt: skip
         for mpi in self.mpis:
-            yield from checks[kind](mpi)
+            yield from plans[kind](mpi)
 
-    def _own_layouts(self, mpi: str) -> Iterator[Check]:
+    def is_measured(self, plan: Plan) -> bool:
+        return (self.folder / plan.name / "times.json").exists()
+
+    def check(self, plan: Plan) -> Check | None:
+        """Record, simulate and run; what the folder has is only simulated. None: nothing is advised."""
+        recording = self._recording(plan)
+        options, settings, name = plan.options(), {}, plan.case
+        predicted = simulated_program_from_json(earlybird("predict", "program", recording, *options))
+        speed_up = predicted.speed_up
+        if plan.operation:
+            advice = advice_from_json(earlybird("advise", "program", recording, *options))
+            change = _collective(advice)
+            settings = {} if change is None else settings_of(change.action)
+            if change is None or change.speed_up is None or not settings:
+                what = "the default is advised" if change is None else f"no settings in {change.action!r}"
+                say(f"{plan.mpi}, {plan.case}: {what}")
+                return None
+            speed_up, name = change.speed_up, change.method
+        assert speed_up is not None
+        measured = self._measured(plan, settings)
+        return Check(plan.kind, plan.mpi, name, speed_up, measured, predicted.error, plan.condition)
+
+    def _recording(self, plan: Plan) -> Path:
+        recording = self.folder / plan.name / "rec"
+        if not recording.exists():
+            started = recording.with_name("rec.started")  # what was interrupted is recorded again
+            shutil.rmtree(started, ignore_errors=True)
+            started.parent.mkdir(exist_ok=True)
+            command = [EARLYBIRD, "record", "--events", "all", "-o", started, "--mpi", plan.mpi, "--"]
+            _run([*command, *plan.plain()], {})
+            started.rename(recording)
+        return recording
+
+    def _measured(self, plan: Plan, settings: Mapping[str, str]) -> Estimate:
+        """The time that the plain command prints over that of the changed one."""
+        path = self.folder / plan.name / "times.json"
+        if path.exists():
+            kept = json.loads(path.read_text())
+            if kept["settings"] == settings:
+                return speed_up_of(kept["times_s"])
+        plain, changed = plan.plain(), plan.changed()
+        times_s = measured_times_s(
+            self.rounds, lambda: _seconds(plain, {}), lambda: _seconds(changed, settings)
+        )
+        write_json(path, {"settings": dict(settings), "times_s": times_s})
+        return speed_up_of(times_s)
+
+    def _own_layouts(self, mpi: str) -> Iterator[Plan]:
         """Two ranks on two nodes, and on one."""
-        for arguments, case in self._own_programs(mpi):
-            plain = self._on_cluster(mpi, APART, arguments)
-            changed = self._on_cluster(mpi, TOGETHER, arguments)
-            predicted = self._predict(mpi, plain, "--to-layout", TOGETHER)
-            yield self._check(OWN_LAYOUT, mpi, case, predicted, plain, changed, OWN_CORES)
+        for arguments, case in self._own_programs():
+            apart, together = (self._on_cluster(mpi, layout, arguments) for layout in (APART, TOGETHER))
+            options = self._options(mpi, "--to-layout", TOGETHER)
+            yield Plan(OWN_LAYOUT, mpi, case, OWN_CORES, apart, together, options)
 
-    def _own_rates(self, mpi: str) -> Iterator[Check]:
+    def _own_rates(self, mpi: str) -> Iterator[Plan]:
         """Links of four times the rate."""
         times = float(FASTER.removesuffix("mbit")) / float(RATE.removesuffix("mbit"))
-        with virtual_cluster(2, FASTER, suffix="-fast") as faster:
-            for arguments, case in self._own_programs(mpi):
-                plain = self._on_cluster(mpi, APART, arguments)
-                changed = self._on_cluster(mpi, APART, arguments, faster)
-                predicted = self._predict(mpi, plain, "--set", f"inter_node.bandwidth={times:g}x")
-                yield self._check(OWN_RATE, mpi, case, predicted, plain, changed, OWN_CORES)
+        options = self._options(mpi, "--set", f"inter_node.bandwidth={times:g}x")
+        for arguments, case in self._own_programs():
+            slow, fast = (self._on_cluster(mpi, APART, arguments, rate) for rate in (RATE, FASTER))
+            yield Plan(OWN_RATE, mpi, case, OWN_CORES, slow, fast, options)
 
-    def _own_work(self, mpi: str) -> Iterator[Check]:
+    def _own_work(self, mpi: str) -> Iterator[Plan]:
         """Half the work in each step of a pipeline, on two nodes and on one."""
-        program = self._program(mpi)
+        # In either direction a rank works before it sends, or before it receives the next one.
+        options = self._options(mpi, "--compute", "MPI_Send=0.5x", "--compute", "MPI_Recv=0.5x")
         for layout in (APART, TOGETHER):
-            plain, changed = (
-                self._on_cluster(mpi, layout, (program, "pipeline", PIPELINE_BYTES, PIPELINE_STEPS, work_us))
-                for work_us in (WORK_US, WORK_US // 2)
+            whole, half = (
+                self._on_cluster(mpi, layout, ("exchange", "pipeline", PIPELINE_BYTES, PIPELINE_STEPS, work))
+                for work in (WORK_US, WORK_US // 2)
             )
-            # In either direction a rank works before it sends, or before it receives the next one.
-            halves = ("--compute", "MPI_Send=0.5x", "--compute", "MPI_Recv=0.5x")
-            predicted = self._predict(mpi, plain, *halves)
-            yield self._check(OWN_WORK, mpi, f"pipeline, {layout}", predicted, plain, changed, OWN_CORES)
+            yield Plan(OWN_WORK, mpi, f"pipeline, {layout}", OWN_CORES, whole, half, options)
 
-    def _own_balance(self, mpi: str) -> Iterator[Check]:
+    def _own_balance(self, mpi: str) -> Iterator[Plan]:
         """Even rows of the plate of examples/heat."""
-        program = self._compiled(find_flavour(mpi), HEAT.read_text(), "heat", "-lm")
         for layout in (APART, TOGETHER):
-            plain = self._on_cluster(mpi, layout, (program, HEAT_STEPS))
-            changed = self._on_cluster(mpi, layout, (program, HEAT_STEPS, "even"))
-            predicted = self._predict(mpi, plain, "--balance", "all")
-            yield self._check(OWN_BALANCE, mpi, f"heat, {layout}", predicted, plain, changed, OWN_CORES)
+            uneven, even = (
+                self._on_cluster(mpi, layout, ("heat", HEAT_STEPS, *words)) for words in ((), ("even",))
+            )
+            options = self._options(mpi, "--balance", "all")
+            yield Plan(OWN_BALANCE, mpi, f"heat, {layout}", OWN_CORES, uneven, even, options)
 
-    def _own_programs(self, mpi: str) -> Iterator[tuple[tuple[Any, ...], str]]:
-        program = self._program(mpi)
+    def _own_programs(self) -> Iterator[tuple[tuple[Any, ...], str]]:
         for size in SIZES_BYTES:
-            yield (program, "ring", size, 4 * ITERATIONS), _case("ring", size)
-        pipeline = (program, "pipeline", PIPELINE_BYTES, PIPELINE_STEPS, WORK_US)
+            yield ("exchange", "ring", size, 4 * _iterations(size)), _case("ring", size)
+        pipeline = ("exchange", "pipeline", PIPELINE_BYTES, PIPELINE_STEPS, WORK_US)
         yield pipeline, _case("pipeline", PIPELINE_BYTES)
+        size = SIZES_BYTES[0]
         for operation in ("bcast", "allreduce"):
-            yield (program, operation, SIZES_BYTES[0], 4 * ITERATIONS), _case(operation, SIZES_BYTES[0])
+            yield ("exchange", operation, size, 4 * _iterations(size)), _case(operation, size)
 
-    def _layouts(self, mpi: str) -> Iterator[Check]:
-        program = self._program(mpi)
+    def _layouts(self, mpi: str) -> Iterator[Plan]:
+        options = self._options(mpi, "--to-layout", WIDE)
         for what, size in _exchanges():
-            arguments = (program, what, size, ITERATIONS)
-            plain = self._on_cluster(mpi, NARROW, arguments)
-            changed = self._on_cluster(mpi, WIDE, arguments)
-            predicted = self._predict(mpi, plain, "--to-layout", WIDE)
-            yield self._check(LAYOUT, mpi, _case(what, size), predicted, plain, changed, SHARED_CORES)
+            arguments = ("exchange", what, size, _iterations(size))
+            narrow, wide = (self._on_cluster(mpi, layout, arguments) for layout in (NARROW, WIDE))
+            yield Plan(LAYOUT, mpi, _case(what, size), SHARED_CORES, narrow, wide, options)
 
-    def _other_mpis(self, mpi: str) -> Iterator[Check]:
+    def _other_mpis(self, mpi: str) -> Iterator[Plan]:
         if mpi != self.mpis[0]:  # from the first to each of the others
             return
         for other in self.mpis[1:]:
-            programs = self._program(mpi), self._program(other)
             for what, size in _exchanges():
                 plain, changed = (
-                    self._on_cluster(name, WIDE, (program, what, size, ITERATIONS))
-                    for name, program in zip((mpi, other), programs, strict=True)
+                    self._on_cluster(name, WIDE, ("exchange", what, size, _iterations(size)))
+                    for name in (mpi, other)
                 )
-                predicted = self._predict(mpi, plain, "--to-profile", self._profile(other))
                 case = f"{_case(what, size)}, {other}"
-                yield self._check(OTHER_MPI, mpi, case, predicted, plain, changed, SHARED_CORES)
+                options = self._options_to_profile(mpi, other)
+                yield Plan(OTHER_MPI, mpi, case, SHARED_CORES, plain, changed, options)
 
-    def _collectives(self, mpi: str) -> Iterator[Check]:
-        program = self._program(mpi)
+    def _collectives(self, mpi: str) -> Iterator[Plan]:
         for operation in OPERATIONS:
             for size in SIZES_BYTES:
-                plain = self._on_cluster(mpi, f"{NODES}x1x1", (program, operation, size, ITERATIONS))
-                recording = self._record(mpi, plain)
-                profiles = self._profile(mpi), self._collective_profile(mpi, operation)
-                options = [option for profile in profiles for option in ("--profile", profile)]
-                advice = advice_from_json(earlybird("advise", "program", recording, *options))
-                predicted = simulated_program_from_json(earlybird("predict", "program", recording, *options))
-                change = _collective(advice)
-                settings = {} if change is None else settings_of(change.action)
-                if change is None or change.speed_up is None or not settings:
-                    what = "the default is advised" if change is None else f"no settings in {change.action!r}"
-                    say(f"{mpi}, {_case(operation, size)}: {what}")
-                    continue
-                measured = self._speed_up(plain, plain, settings)
-                yield Check(
-                    COLLECTIVE, mpi, change.method, change.speed_up, measured, predicted.error, SHARED_CORES
-                )
+                arguments = ("exchange", operation, size, _iterations(size))
+                plain = self._on_cluster(mpi, f"{NODES}x1x1", arguments)
+                options = self._options(mpi, operation=operation)
+                case = _case(operation, size)
+                yield Plan(COLLECTIVE, mpi, case, SHARED_CORES, plain, plain, options, operation)
 
-    def _check(
-        self, kind: str, mpi: str, case: str, predicted: SimulatedProgram, plain: Sequence[Any],
-        changed: Sequence[Any], condition: str,
-    ) -> Check:  # fmt: skip
-        speed_up = predicted.speed_up
-        assert speed_up is not None
-        measured = self._speed_up(plain, changed)
-        return Check(kind, mpi, case, speed_up, measured, predicted.error, condition)
+    def _options(self, mpi: str, *changes: Any, operation: str = "") -> Callable[[], tuple[Any, ...]]:
+        """The options of `predict program`, with profiles that are measured when they are needed."""
 
-    def _on_cluster(self, mpi: str, layout: str, arguments: Sequence[Any], cluster: str = "") -> list[Any]:
-        where = ("--name", cluster or self.cluster, "--mpi", mpi, "--layout", layout)
-        return [EARLYBIRD, "cluster", "mpiexec", *where, "--", *arguments]
+        def made() -> tuple[Any, ...]:
+            profiles = [self.profile(mpi)]
+            if operation:
+                profiles.append(self._collective_profile(mpi, operation))
+            return (*(word for profile in profiles for word in ("--profile", profile)), *changes)
 
-    def _record(self, mpi: str, command: Sequence[Any]) -> Path:
-        recording = self._next("recording") / "rec"
-        _run([EARLYBIRD, "record", "--events", "all", "-o", recording, "--mpi", mpi, "--", *command], {})
-        return recording
+        return made
 
-    def _predict(self, mpi: str, command: Sequence[Any], *changes: Any) -> SimulatedProgram:
-        """Record `command` and simulate it with the changes."""
-        options = ("--profile", self._profile(mpi), *changes)
-        found = earlybird("predict", "program", self._record(mpi, command), *options)
-        return simulated_program_from_json(found)
+    def _options_to_profile(self, mpi: str, other: str) -> Callable[[], tuple[Any, ...]]:
+        return lambda: ("--profile", self.profile(mpi), "--to-profile", self.profile(other))
 
-    def _speed_up(
-        self, plain: Sequence[Any], changed: Sequence[Any], settings: Mapping[str, str] | None = None
-    ) -> Estimate:
-        """The time that `plain` prints over that of `changed`."""
-        return measured_speed_up(
-            self.rounds, lambda: _seconds(plain, {}), lambda: _seconds(changed, settings or {})
-        )
+    def _on_cluster(self, mpi: str, layout: str, arguments: Sequence[Any], rate: str = RATE) -> Command:
+        def command() -> list[Any]:
+            program = self._program(mpi, arguments[0])
+            where = ("--name", self._cluster(rate), "--mpi", mpi, "--layout", layout)
+            return [EARLYBIRD, "cluster", "mpiexec", *where, "--", program, *arguments[1:]]
 
-    def _profile(self, mpi: str) -> Path:
-        suites = {"pingpong": ("20s",), "contention": ("60s",), "completion": ("30s",)}
-        return fitted_profile(self.folder, self.cluster, mpi, "exchanges", suites)
+        return command
+
+    def _cluster(self, rate: str) -> str:
+        if rate not in self._clusters:
+            cluster = virtual_cluster(NODES, rate, suffix=f"-{rate}")
+            self._clusters[rate] = self.stack.enter_context(cluster)
+        return self._clusters[rate]
+
+    def profile(self, mpi: str) -> Path:
+        return self._fitted(mpi, "exchanges", PROFILE_SUITES)
 
     def _collective_profile(self, mpi: str, operation: str) -> Path:
         options = (
             "40s", "--op", operation, "--ranks", NODES, "--map-by", "node", "--sizes", COLLECTIVE_SIZES,
             "--verify", "none",
         )  # fmt: skip
-        return fitted_profile(self.folder, self.cluster, mpi, operation, {"collective": options})
+        return self._fitted(mpi, operation, {"collective": options})
 
-    def _program(self, mpi: str) -> Path:
-        return self._compiled(find_flavour(mpi), PROGRAM, "exchange")
+    def _fitted(self, mpi: str, name: str, suites: Mapping[str, Sequence[Any]]) -> Path:
+        return fitted_profile(self.folder, lambda: self._cluster(RATE), mpi, name, suites)
+
+    def _program(self, mpi: str, name: str) -> Path:
+        text = HEAT.read_text() if name == "heat" else PROGRAM
+        return self._compiled(find_flavour(mpi), text, name, "-lm")
 
     def _compiled(self, flavour: Flavour, text: str, name: str, *libraries: str) -> Path:
         program = self.folder / f"{flavour.name}-{name}"
-        if not program.exists():
-            source = program.with_suffix(".c")
+        source = program.with_suffix(".c")
+        if not program.exists() or source.read_text() != text:
             source.write_text(text)
             command = [flavour.mpicc, "-O2", source, "-o", program, *libraries]
             subprocess.run(command, env=os.environ | flavour.environment(), check=True)
         return program
 
-    def _next(self, what: str) -> Path:
-        """A folder of its own for each call."""
-        while True:
-            self._recorded += 1
-            folder = self.folder / f"{self._recorded}-{what}"
-            if not folder.exists():
-                folder.mkdir()
-                return folder
+
+def _iterations(size_bytes: int) -> int:
+    """Fewer of large messages, which take longer."""
+    return ITERATIONS if size_bytes < SIZES_BYTES[1] else ITERATIONS // 2
 
 
 def _exchanges() -> Iterator[tuple[str, int]]:

@@ -48,12 +48,14 @@ def text(**value) -> bytes:
 
 
 def rank_file(
-    rank: int, size: int, rows: np.ndarray, host: str = "n0", end: str | None = "finalize", calls=CALLS
-) -> bytes:
-    """The file of a rank with one communicator, MPI_COMM_WORLD, and these entries."""
+    rank: int, size: int, rows: np.ndarray, host: str = "n0", end: str | None = "finalize", calls=CALLS,
+    boot: str = "",
+) -> bytes:  # fmt: skip
+    """The file of a rank with one communicator, MPI_COMM_WORLD, and these entries. Ranks of the same `boot`
+    have the same clock."""
     parts = [
         text(kind="header", schema="earlybird.recording/1", rank=rank, size=size, host=host,
-             mpi="An MPI 1.0", thread_level="single", calls=calls),
+             mpi="An MPI 1.0", thread_level="single", calls=calls, boot=boot),
         text(kind="communicator", number=1, rank=rank, name="MPI_COMM_WORLD", topology="none",
              members={"first": 0, "stride": 1, "num": size}),
         *(
@@ -131,12 +133,14 @@ def start_recording(folder: Path, facts: Mapping[str, Any]) -> None:
         pass
 
 
-def on_disk(folder: Path, size: int, messages, waiting_s=lambda rank: 0.2, host=lambda rank: "n0") -> Path:
+def on_disk(
+    folder: Path, size: int, messages, waiting_s=lambda rank: 0.2, host=lambda rank: "n0", boot: str = ""
+) -> Path:
     """The folder of a recording as the recorder leaves it."""
     start_recording(folder, {"command": ["mpiexec", "-n", str(size), "./app"]})
     for rank in range(size):
         rows = entries(rank, messages, waiting_s(rank))
-        (folder / f"rank-{rank}.ebr").write_bytes(rank_file(rank, size, rows, host(rank)))
+        (folder / f"rank-{rank}.ebr").write_bytes(rank_file(rank, size, rows, host(rank), boot=boot))
     return folder
 
 

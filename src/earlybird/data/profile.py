@@ -34,6 +34,7 @@ from earlybird.data.schema import (
 from earlybird.data.units import number_or_none
 
 SCHEMA = "earlybird.profile/1"
+REUSED = "reused_s"  # a key of a level
 Form = TypeVar("Form", PipelineForm, CollectiveForm, PackingForm)
 # How forms in a file are recognised and read.
 _READERS: Mapping[type, tuple[Callable[[Any], bool], Callable[[Any, str], Any]]] = {
@@ -77,10 +78,15 @@ class LevelKeys(TypedDict, total=False):
     held_out_error : median relative error at [sizes left out](../fitting.md#how-far-to-trust-it) of the
         fit.
     held_out_error_n : the same error at numbers of competitors left out.
+    launches : how often the N with the fewest launches was launched.
+    reused_s : the seconds of one message whose buffers a cache holds, by N and size, from
+        `measure contention --buffers reuse`.
     """
 
     held_out_error: Number | None
     held_out_error_n: Number | None
+    launches: int
+    reused_s: dict[str, dict[str, Number]]
 
 
 class ProfileKeys(TypedDict, total=False):

@@ -218,9 +218,9 @@ class SimulatedProgram(Record):
     recorded_s : run time as recorded.
     as_recorded_s : run time simulated as recorded.
     simulated_s : run time simulated with the changes; without any the same.
-    interval_s : the simulated time, less and plus the relative error of the simulation as recorded, and the
-        95 % interval over the replicates of the profile if there are changes; both ends the simulated time
-        if the changes change nothing.
+    interval_s : the simulated time, less and plus the relative error of the simulation as recorded, and with
+        changes the 95 % interval over draws of what is not known of the profile and the collectives; both
+        ends the simulated time if the changes change nothing.
     changes : the changes, as given.
     efficiency : of the simulated run.
     critical_path : its parts, the longest first.

@@ -55,6 +55,7 @@ class Observations:
         method `single` of pipelines, at levels without the other sources), level, n
         (processes of a group receiving at once), size_bytes, launch, time_s (median of the steady
         iterations), oversubscribed, converged.
+    reused : the rows of contention with one message at once from the same buffer, at levels with other rows.
     completions : one row per point and launch with the columns level, size_bytes, receiver ("prompt" or
         "late"), launch, share (time until the send was complete over time until the message had arrived,
         median of the steady iterations), oversubscribed, pairs (that send at once).
@@ -71,6 +72,7 @@ class Observations:
     """
 
     table: pandas.DataFrame
+    reused: pandas.DataFrame = field(default_factory=lambda: _table([]))
     completions: pandas.DataFrame = field(default_factory=lambda: _completion_table([]))
     pipelines: pandas.DataFrame = field(default_factory=lambda: _pipeline_table([]))
     receivers: str = ONE_RECEIVES
@@ -150,6 +152,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         found = {str(sample.config.get("mpi")): None for run in runs for sample in run.each_sample()}
         raise InputError(f"{names}: no samples of {mpi}; give one of {', '.join(found) or 'another run'}")
     timed = _calibrating(samples)
+    reused = _of_reused_buffers(samples, timed)
     completed = [(run, sample) for run, sample in samples if _is_completion(sample)]
     receivers = _receivers_to_fit(sample for _, sample in samples)
     piped = [
@@ -165,6 +168,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     packed = [(run, sample) for run, sample in samples if _is_input(sample, "packings")]
     used = (
         timed
+        + reused
         + completed
         + piped
         + packed
@@ -199,6 +203,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     shared = launch_context(runs, used, names)
     return Observations(
         table=table,
+        reused=_table([_observation(run, sample) for run, sample in reused]),
         completions=completions,
         pipelines=pipelines,
         receivers=receivers,
@@ -312,6 +317,20 @@ def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> list[tuple[Run, Sampl
     others = [(run, sample) for run, sample in found if sample.config.get("level") not in levels]
     _refuse_variants(varying + others)
     return varying + others
+
+
+def _of_reused_buffers(
+    samples: Sequence[tuple[Run, Sample]], timed: Sequence[tuple[Run, Sample]]
+) -> list[tuple[Run, Sample]]:
+    """Return the samples of contention with reused buffers at levels that are fitted to others."""
+    levels = {sample.config.get("level") for _, sample in timed if "buffers" not in sample.config}
+    return [
+        (run, sample)
+        for run, sample in samples
+        if sample.kernel == kernels.CONTENTION.name
+        and sample.config.get("buffers") == "reuse"
+        and sample.config.get("level") in levels
+    ]
 
 
 def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:

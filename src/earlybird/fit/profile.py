@@ -13,7 +13,7 @@ from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.measure_commands import MEASURED_WITH
-from earlybird.data.profile import Level, Profile, Protocol, Replicate
+from earlybird.data.profile import REUSED, Level, Profile, Protocol, Replicate
 from earlybird.data.results import results_to_json
 from earlybird.data.units import format_bandwidth
 from earlybird.fit import collective, completion, pipelined, protocols, switches
@@ -127,6 +127,7 @@ def fit_profile(
             waiting.get(times.name),
             observations.link_bytes_per_s if times.name == "inter_node" else None,
             paper,
+            _reused_s(observations, times.name),
         )
         for times in usable
     ]
@@ -224,10 +225,13 @@ def _fit_level(
     waiting: completion.Waiting | None,
     link_bytes_per_s: float | None,
     paper: bool,
+    reused_s: dict[str, dict[str, float]],
 ) -> _FittedLevel:
     chosen = _divide(times, thresholds_bytes, paper).chosen
     lines = protocols.fit_lines(times, chosen.starts, paper=paper)
-    level = _level(times, chosen, lines, _level_extra(times, chosen, thresholds_bytes, paper))
+    extra = _level_extra(times, chosen, thresholds_bytes, paper)
+    extra |= {REUSED: reused_s} if reused_s else {}
+    level = _level(times, chosen, lines, extra)
     resampled = protocols.resample(times, chosen.starts, paper=paper)
     level = _with_bounds_of_link(level, link_bytes_per_s)
     warnings = _level_warnings(times, level, link_bytes_per_s, has_intervals=resampled is not None)
@@ -243,6 +247,17 @@ def _fit_level(
     return _FittedLevel(times, level, intervals, replicates, warnings)
 
 
+def _reused_s(observations: Observations, level: str) -> dict[str, dict[str, float]]:
+    """Return the time of a message whose buffers a cache holds, by N and by size."""
+    rows = observations.reused
+    rows = rows[(rows.level == level) & ~rows.oversubscribed]
+    medians = rows.groupby(["n", "size_bytes"]).time_s.median()
+    times_s: dict[str, dict[str, float]] = {}
+    for (n, size_bytes), time_s in medians.items():
+        times_s.setdefault(str(n), {})[str(size_bytes)] = float(time_s)
+    return times_s
+
+
 def _level_extra(times, chosen, thresholds_bytes, paper):
     (error,) = protocols.held_out_size_errors(times, [chosen], thresholds_bytes, paper=paper)
     errors = {
@@ -250,7 +265,10 @@ def _level_extra(times, chosen, thresholds_bytes, paper):
         "held_out_error_n": protocols.held_out_n_error(times, chosen.starts, paper=paper),
     }
     extra = {key: value for key, value in errors.items() if value is not None}
-    return extra | {"size_bytes": [int(times.size_bytes[0]), int(times.size_bytes[-1])]}
+    return extra | {
+        "size_bytes": [int(times.size_bytes[0]), int(times.size_bytes[-1])],
+        "launches": int(protocols.num_launches(times).min()),
+    }
 
 
 def _level(times: LevelTimes, chosen: switches.Segmentation, lines: Lines, extra: dict[str, Any]) -> Level:

@@ -55,7 +55,7 @@ class SimgridLauncher:
         platform.write_text(platform_xml(self.machine))
         settings = {name: value for name, value in request.environment.items() if name.startswith(SETTING)}
         others = {name: value for name, value in request.environment.items() if name not in settings}
-        configuration = self._configuration(request.layout.num_ranks, hosts, scratch) | settings
+        configuration = self.configuration(request.layout.num_ranks, hosts, scratch) | settings
         invocation = Invocation(
             (str(self.mpi.mpiexec),),
             after_program=(
@@ -68,7 +68,8 @@ class SimgridLauncher:
         job = Job(self.name, self.mpi, "core", extra=extra, one_clock=True, stall_cause=_STALL_CAUSE)
         return run_kernel(job, invocation, replace(request, environment=others), scratch, progress)
 
-    def _configuration(self, num_ranks: int, hosts: Path, scratch: Path) -> dict[str, str]:
+    def configuration(self, num_ranks: int, hosts: Path, scratch: Path) -> dict[str, str]:
+        """Return the settings of SMPI for a program."""
         machine = self.machine
         eager_bytes = str(min(machine.eager_bytes, _MAX_EAGER_BYTES))
         return {

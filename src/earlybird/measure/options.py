@@ -164,9 +164,10 @@ def sizes_option(default: str, what: str = "messages") -> SuiteOption:
 LEVELS = SuiteOption("levels", f"{', '.join(NAMES)}.  [default: all available]", "levels", choices=NAMES)
 
 
+REUSE = "reuse"
 BUFFERS = SuiteOption(
     "buffers",
     "Vary or reuse the contents of messages (OSU reuses).  [default: vary]",
     "buffers",
-    values=("vary", "reuse"),
+    values=("vary", REUSE),
 )

@@ -28,7 +28,7 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
-from earlybird.measure.options import BUFFERS, LEVELS, MAX_POINTS, SuiteOption, counts, sizes_option
+from earlybird.measure.options import BUFFERS, LEVELS, MAX_POINTS, REUSE, SuiteOption, counts, sizes_option
 from earlybird.measure.packing import PACKING_OPTIONS, packing_groups
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
 from earlybird.measure.pipeline import PIPELINE_OPTIONS, pipeline_groups
@@ -84,6 +84,8 @@ def contention_groups(options: Options, resources: Resources, mpi: str) -> list[
             # Quick means half of what else keeps the link busy; sizes stay as they are.
             share = competitors * (2 if options.quick else 1)
             volume_bytes = carried_bytes(_CONTENTION_BYTES, level, resources, share)
+            reuses = {"buffers": REUSE} if options.buffers == REUSE else {}
+            most = 1 if reuses else _CONTENTION_REPEATS
             points = tuple(
                 {
                     "mpi": mpi,
@@ -92,7 +94,8 @@ def contention_groups(options: Options, resources: Resources, mpi: str) -> list[
                     # Only within a socket BW(1) is that of one pair in one direction (Thune et al., II-B).
                     "directions": 1 if level == "intra_socket" and competitors == 1 else 2,
                     "size_bytes": size,
-                    "repeats": max(1, min(_CONTENTION_REPEATS, volume_bytes // max(size, 1))),
+                    "repeats": max(1, min(most, volume_bytes // max(size, 1))),
+                    **reuses,
                 }
                 for size in sizes
             )
@@ -152,6 +155,12 @@ _COMPETITORS = SuiteOption("competitors", "Numbers N of concurrent receivers, su
                            counts("--competitors", "numbers of processes, such as 1,2,4"))  # fmt: skip
 
 
+_PLACES = SuiteOption(
+    "buffers", "Send up to 64 messages at once from places of their own (vary), or one from the same place, "
+    "which a cache holds (reuse).  [default: vary]", "buffers", values=("vary", REUSE),
+)  # fmt: skip
+
+
 def _motif_suite(kind: motif_options.MotifKind, help: str, example: str) -> Suite:
     return Suite(
         kind.kernel,
@@ -177,7 +186,7 @@ SUITES = {
         Suite(
             kernels.CONTENTION.name,
             "bandwidth that N receiving processes share, BW(N)",
-            (sizes_option("1 B to 4 MiB"), _COMPETITORS, LEVELS),
+            (sizes_option("1 B to 4 MiB"), _COMPETITORS, _PLACES, LEVELS),
             contention_groups,
             "earlybird measure contention --competitors 1,2,4 -o run",
         ),

@@ -27,6 +27,11 @@ class Schedule:
     bytes: np.ndarray
 
 
+_TREES = {"linear": "linear", "pipeline": "chain", "binomial": "binomial-halving"}
+# Algorithms of a power of two of ranks.
+POWERS_ONLY = frozenset({("allgather", "recursive-doubling"), ("reduce", "rabenseifner")})
+
+
 def _schedule(rows: list[tuple[np.ndarray, ...]]) -> Schedule:
     """Return the schedule of `rows` of step, source, destination and bytes."""
     if not rows:
@@ -144,6 +149,38 @@ def _halving_allreduce(ranks: int, root: int, size_bytes: int) -> Schedule:
     return _schedule(rows)
 
 
+def _after(first: Schedule, then: Schedule) -> Schedule:
+    """Return both, one after the other."""
+    later = then.step + int(first.step.max(initial=-1)) + 1
+    return Schedule(
+        np.concatenate([first.step, later]), np.concatenate([first.src, then.src]),
+        np.concatenate([first.dst, then.dst]), np.concatenate([first.bytes, then.bytes]),
+    )  # fmt: skip
+
+
+def _linear_allreduce(ranks: int, root: int, size_bytes: int) -> Schedule:
+    """A reduction to rank 0, and a broadcast from there."""
+    return _after(_up("linear", ranks, 0, size_bytes), _down("linear", ranks, 0, size_bytes))
+
+
+def _tree_allreduce(ranks: int, root: int, size_bytes: int) -> Schedule:
+    tree = _TREES["binomial"]
+    return _after(_up(tree, ranks, 0, size_bytes), _down(tree, ranks, 0, size_bytes))
+
+
+def _scatter_bcast(ranks: int, root: int, size_bytes: int) -> Schedule:
+    """A scatter of equal parts down a binomial tree, and an allgather around a ring."""
+    part = -(-size_bytes // ranks)
+    return _after(_scatter(_TREES["binomial"], ranks, root, part), _ring_allgather(ranks, root, part))
+
+
+def _halving_reduce(ranks: int, root: int, size_bytes: int) -> Schedule:
+    """Rabenseifner's, of a power of two of ranks: a reduce-scatter by recursive halving, and a gather."""
+    here, steps = np.arange(ranks), ranks.bit_length() - 1
+    halving = [_rows(k, here, here ^ (ranks >> (k + 1)), -(-size_bytes // (2 << k))) for k in range(steps)]
+    return _after(_schedule(halving), _gather(_TREES["binomial"], ranks, root, -(-size_bytes // ranks)))
+
+
 def _doubling_allgather(ranks: int, root: int, size_bytes: int) -> Schedule:
     here = np.arange(ranks)
     steps = ranks.bit_length() - 1
@@ -188,13 +225,16 @@ def _doubling_barrier(ranks: int, root: int, size_bytes: int) -> Schedule:
     return _doubling_allreduce(ranks, root, 0)
 
 
-_TREES = {"linear": "linear", "pipeline": "chain", "binomial": "binomial-halving"}
 _Maker = Callable[[int, int, int], Schedule]
 # By operation and by the name of the algorithm, of ranks, root and bytes as models count them.
 _MAKERS: dict[tuple[str, str], _Maker] = {
     ("allreduce", "ring"): _ring_allreduce,
     ("allreduce", "recursive-doubling"): _doubling_allreduce,
     ("allreduce", "rabenseifner"): _halving_allreduce,
+    ("allreduce", "linear"): _linear_allreduce,
+    ("allreduce", "reduce-bcast"): _tree_allreduce,
+    ("bcast", "scatter-ring-allgather"): _scatter_bcast,
+    ("reduce", "rabenseifner"): _halving_reduce,
     ("allgather", "ring"): _ring_allgather,
     ("allgather", "recursive-doubling"): _doubling_allgather,
     ("allgather", "bruck"): _bruck_allgather,
@@ -211,9 +251,8 @@ _OF_TREES: dict[str, Callable[[str, int, int, int], Schedule]] = {
 
 def known_algorithms(operation: str) -> tuple[str, ...]:
     """Return the names of the algorithms of an operation whose messages are known."""
-    if operation in _OF_TREES:
-        return tuple(_TREES)
-    return tuple(name for of, name in _MAKERS if of == operation)
+    trees = tuple(_TREES) if operation in _OF_TREES else ()
+    return (*trees, *(name for of, name in _MAKERS if of == operation))
 
 
 def schedule(
@@ -228,6 +267,6 @@ def schedule(
     """
     if ranks < 2:
         return _schedule([])
-    if operation in _OF_TREES:
+    if (operation, algorithm) not in _MAKERS:
         return _OF_TREES[operation](tree or _TREES[algorithm], ranks, root, size_bytes)
     return _MAKERS[operation, algorithm](ranks, root, size_bytes)

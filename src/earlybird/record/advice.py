@@ -1,7 +1,7 @@
 """Advises on a recorded program: simulates the run with each change, and with those together that help."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from earlybird.data.simulated_program import SimulatedProgram
 from earlybird.data.speed_ups import is_bound, is_unknown, speed_up_text
 from earlybird.data.units import format_seconds
 from earlybird.record.collective_costs import cost_ratios
+from earlybird.record.conditions import Conditions, conditions_as_recorded
+from earlybird.record.intervals import MIN_COLLECTIVE_SHARE, collective_cost_share
+from earlybird.record.network import Place
 from earlybird.record.operations import Operations
 from earlybird.record.placement import Placement, distinct
 from earlybird.record.program_changes import (
@@ -36,15 +39,7 @@ from earlybird.record.program_changes import (
     mpi_candidates,
     partition_candidates,
 )
-from earlybird.record.simulation import (
-    MIN_COLLECTIVE_SHARE,
-    Conditions,
-    balance_change,
-    collective_cost_share,
-    conditions_as_recorded,
-    predict_program,
-    simulated_speed_up,
-)
+from earlybird.record.simulation import balance_change, predict_program, simulated_speed_up
 
 AS_RECORDED = "as recorded"
 # Changes that gain less than this part of the run are counted, not listed, unless they may gain the second
@@ -175,10 +170,10 @@ def _candidates(question: ProgramQuestion) -> Candidates:
             f"and ranks on average for {format_seconds(balance.mean_s)}"
         )
         found.candidates.append(Candidate(EVEN_WORK, "even work", action, balance_change(operations, "all")))
-    here = (question.profile, question.place.layout)
-    others = [(question.profile, place.layout) for place in question.places]
-    others += [(profile, question.place.layout) for profile in (question.profiles or {}).values()]
-    kept = [np.isnan(cost_ratios(operations, here, other)) for other in others]
+    here = Place(question.profile, question.place.layout, question.profile)
+    others = [replace(here, layout=place.layout) for place in question.places]
+    others += [replace(here, profile=one, measured=one) for one in (question.profiles or {}).values()]
+    kept = [np.isnan(cost_ratios(operations, here, other).value) for other in others]
     share = max((collective_cost_share(operations, keeps_cost) for keeps_cost in kept), default=0.0)
     if share >= MIN_COLLECTIVE_SHARE:
         found.note(

@@ -7,7 +7,7 @@ from earlybird.data.collective_algorithms import OPERATIONS as KNOWN_OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import OPERATIONS
 from earlybird.models.program import Operation
-from earlybird.models.schedules import Schedule, known_algorithms, schedule
+from earlybird.models.schedules import POWERS_ONLY, Schedule, known_algorithms, schedule
 from earlybird.record.operations import AS_PROTOCOL, EARLY, NEVER, NO_SITE, Operations
 from earlybird.record.rewriting import Rewriting
 from earlybird.record.segments import largest_until
@@ -16,7 +16,6 @@ from earlybird.record.segments import largest_until
 MIN_PARTITIONED_BYTES = 1024
 # The delay that paper 002 assumes of one thread, as a part of what it computes.
 NOISE_SHARE = 0.04
-_POWERS_ONLY = frozenset({("allgather", "recursive-doubling")})
 
 
 def parse_algorithm(operations: Operations, text: str) -> tuple[str, str]:
@@ -40,7 +39,7 @@ def parse_algorithm(operations: Operations, text: str) -> tuple[str, str]:
         has = f"it has {', '.join(sorted(recorded))}" if recorded else "it has no blocking collectives"
         raise InputError(f"--algorithm {text}: the recording has no {operation}; {has}")
     sizes = _sizes(operations, operation)
-    if (operation, name) in _POWERS_ONLY and any(size & (size - 1) for size in sizes):
+    if (operation, name) in POWERS_ONLY and any(size & (size - 1) for size in sizes):
         raise InputError(f"--algorithm {text}: it needs a power of two of ranks, and there are {max(sizes)}")
     return operation, name
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -24,220 +24,32 @@ from earlybird.data.simulated_program import (
 )
 from earlybird.data.tolerance import BANDWIDTH, LATENCY
 from earlybird.data.units import format_seconds
-from earlybird.models.program import Deadlock, Network, Operation, Program, SimulatedRun, simulate
-from earlybird.predict.parts import bandwidth_up_to, table
+from earlybird.models.program import Operation, Program, SimulatedRun
 from earlybird.predict.what_if import changed_profile, scaled_profile, tolerance_curve
 from earlybird.record import message_changes
-from earlybird.record.collective_costs import cost_ratios, scaled
-from earlybird.record.operations import (
-    ALWAYS,
-    EARLY,
-    NEVER,
-    NO_SITE,
-    SENDERS,
-    Operations,
-    kept_remark,
+from earlybird.record.conditions import (
+    Conditions,
+    changed_costs,
+    ideal_s,
+    once_rewritten,
+    simulate_run,
 )
+from earlybird.record.intervals import (
+    MIN_COLLECTIVE_SHARE,
+    collective_cost_share,
+    error_of,
+    has_other_network,
+    interval_s,
+)
+from earlybird.record.network import moves_alone
+from earlybird.record.operations import NO_SITE, Operations, kept_remark
 from earlybird.record.simulated_time import awaited, critical_path, phases, time_parts
 from earlybird.record.timeline import recorded_timeline, simulated_timeline, windows
 
-# The latency of a profile is half a round trip of small messages: what the sender and the receiver do for it
-# and what lies between take a third each, since no run of the profile tells them apart.
-OVERHEAD_SHARE = 1 / 3
-_IDEAL_BYTES_PER_S = 1e18
 _MAX_SITES = 12  # that an error names
 _MIN_S = 1e-9
-# Of the run: collectives that cost less need no remark if they keep their recorded cost.
-MIN_COLLECTIVE_SHARE = 0.05
-# Replicates of a profile that are simulated for the interval, and the largest program for which they are.
-MAX_REPLICATES, MAX_REPLICATED_OPERATIONS = 20, 1_000_000
 # By which a run is longer at the latencies and bandwidths that are searched, and how precise these are.
 GROWTHS, TOLERANCE_PRECISION = (0.01, 0.05, 0.10), 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class Conditions:
-    """What a run is simulated under.
-
-    Attributes
-    ----------
-    profile, layout : of messages and ranks.
-    measured : the profile without the parameters that a change has set.
-    compute_s : the seconds of all operations that compute, (N,), as the others in `Operations.own_s`.
-    has_progress : whether messages move while ranks compute, as with a thread of the MPI for it.
-    rewrites : what is done to the operations, one after the other, before they are simulated.
-    priced : the profile and the layout of which the costs of collectives in `compute_s` are; None: of these.
-    """
-
-    profile: Profile
-    layout: Layout
-    measured: Profile
-    compute_s: np.ndarray
-    has_progress: bool = False
-    rewrites: tuple[Callable[[Operations], Operations], ...] = ()
-    priced: tuple[Profile, Layout] | None = None
-
-    @property
-    def costs_of(self) -> tuple[tuple[Profile, Layout], tuple[Profile, Layout]]:
-        """Where the costs of collectives are from, and where they are to be."""
-        here = self.measured, self.layout
-        return self.priced or here, here
-
-
-def conditions_as_recorded(operations: Operations, profile: Profile, layout: Layout) -> Conditions:
-    if layout.num_ranks != operations.size:
-        raise InputError(
-            f"the recording has {operations.size} ranks and the layout {layout.text} has "
-            f"{layout.num_ranks}; give a layout of {operations.size} ranks"
-        )
-    return Conditions(profile, layout, profile, operations.own_s, priced=(profile, layout))
-
-
-@dataclass(frozen=True)
-class _Cost:
-    """The cost of the messages of a protocol: their latency, and BW(n) for n up to a number of receivers."""
-
-    latency_s: float
-    bandwidth_bytes_per_s: np.ndarray
-    is_between: bool
-    waits: bool
-
-
-def _costs(given: Conditions, name: str, size_bytes: np.ndarray, most: int) -> tuple[np.ndarray, list[_Cost]]:
-    """Return the cost of each size at a level, as an index, and the costs.
-
-    The latency of a level is that of messages which follow each other; a message that is awaited takes that
-    of the ping-pong at least, if the profile has it.
-    """
-    level, measured = given.profile.level(name), given.measured.level(name)
-    protocol = level.protocol_index(size_bytes)
-    _, lines = given.measured.ping_pong(name)
-    starts = np.array([line.min_bytes for line in lines] or [0.0])
-    line = np.maximum(np.searchsorted(starts, size_bytes, side="right") - 1, 0)
-    kinds, number = np.unique(len(starts) * protocol + line, return_inverse=True)
-    costs = []
-    for kind in kinds.tolist():
-        item, before = (of.protocols[kind // len(starts)] for of in (level, measured))
-        alone_s = lines[kind % len(starts)].latency_s if lines else 0.0
-        # What changes the latency of a level changes that of its ping-pong in proportion.
-        changed = item.latency_s / before.latency_s if before.latency_s else 1.0
-        rates = bandwidth_up_to([[table(level, item)]], most)[0, :, 0]
-        latency_s = max(item.latency_s, alone_s * changed)
-        costs.append(_Cost(latency_s, rates, name == "inter_node", bool(item.sender_waits)))
-    return number.reshape(-1), costs
-
-
-def _network(operations: Operations, given: Conditions) -> tuple[Network, np.ndarray, np.ndarray]:
-    """Return the network, the class of each message, and the (C,) overheads of senders."""
-    layout = given.layout
-    of_level = layout.level(operations.src, operations.dst)
-    most = int(np.bincount(layout.node).max())
-    costs: list[_Cost] = []
-    number = np.zeros(len(of_level), np.int64)
-    for k, name in enumerate(LEVELS):
-        here = np.flatnonzero(of_level == k)
-        if len(here):
-            own, of_own = _costs(given, name, operations.bytes[here], most)
-            number[here] = len(costs) + own
-            costs += of_own
-    if not costs:  # no messages
-        costs = [_Cost(0.0, np.ones(most), False, False)]
-    # A class is a cost and whether the sender waits in any case.
-    num_senders = len(SENDERS)
-    kinds, message_class = np.unique(num_senders * number + operations.sender, return_inverse=True)
-    kinds = kinds if len(kinds) else np.zeros(1, np.int64)
-    chosen = [costs[kind // num_senders] for kind in kinds.tolist()]
-    always = kinds % num_senders
-    waits = (np.array([cost.waits for cost in chosen]) | (always == ALWAYS)) & (always != NEVER)
-    latency_s = np.array([cost.latency_s for cost in chosen])
-    network = Network(
-        layout.node, _groups(layout), np.column_stack([cost.bandwidth_bytes_per_s for cost in chosen]),
-        latency_s * (1 - 2 * OVERHEAD_SHARE), latency_s * OVERHEAD_SHARE,
-        np.array([cost.is_between for cost in chosen]), waits,
-        waits & (always != EARLY) & (not given.has_progress),
-    )  # fmt: skip
-    return network, message_class.reshape(-1), latency_s * OVERHEAD_SHARE
-
-
-def _groups(layout: Layout) -> np.ndarray:
-    width = int(layout.socket.max(initial=0)) + 1
-    return np.unique(layout.node * width + layout.socket, return_inverse=True)[1].reshape(-1)
-
-
-def _program(
-    operations: Operations, network: Network, message_class: np.ndarray, send_s: np.ndarray
-) -> Program:
-    """Return the program: the part of a send's duration for which its message does not wait follows it."""
-    seconds = np.array(operations.own_s, float)
-    sends = np.flatnonzero(operations.operation == Operation.SEND)
-    of_message = operations.argument[sends]
-    overhead_s = send_s[message_class[of_message]]
-    seconds[sends] = overhead_s
-    of_call = operations.send_wait[of_message] >= 0
-    if of_call.any():
-        rest_s = np.zeros(len(seconds))
-        np.add.at(rest_s, operations.send_wait[of_message[of_call]], overhead_s[of_call])
-        here = np.flatnonzero(rest_s)
-        seconds[here] = np.maximum(seconds[here] - rest_s[here], 0.0)
-        # A call that waits for its send takes as long as that takes.
-        waits = network.waits[message_class[of_message]].astype(bool) & operations.is_blocking[of_message]
-        waits &= of_call
-        seconds[operations.send_wait[of_message[waits]]] = 0.0
-    return Program(
-        operations.size, operations.thread_rank, operations.first, operations.operation, seconds,
-        operations.argument, operations.set_first, operations.set_requests, operations.bytes, message_class,
-        operations.semantics, operations.root,
-    )  # fmt: skip
-
-
-def simulate_run(operations: Operations, given: Conditions) -> tuple[Program, SimulatedRun]:
-    """Simulate the run under these conditions. Raises InputError if its profile lacks a level, and if ranks
-    would wait for each other for ever. What is returned is of the operations of `rewritten`."""
-    changed = rewritten(operations, given)
-    network, message_class, send_s = _network(changed, given)
-    program = _program(changed, network, message_class, send_s)
-    return program, _simulated(changed, program, network)
-
-
-def rewritten(operations: Operations, given: Conditions) -> Operations:
-    """Return the operations that are simulated under these conditions."""
-    changed = replace(operations, own_s=given.compute_s)
-    changed = replace(changed, own_s=scaled(changed, cost_ratios(changed, *given.costs_of)))
-    for rewrite in given.rewrites:
-        changed = rewrite(changed)
-    return changed
-
-
-def once_rewritten(operations: Operations, given: Conditions) -> tuple[Operations, Conditions]:
-    """Return what is simulated under these conditions, and conditions that leave it as it is."""
-    changed = rewritten(operations, given)
-    return changed, replace(given, compute_s=changed.own_s, rewrites=(), priced=None)
-
-
-def _simulated(operations: Operations, program: Program, network: Network) -> SimulatedRun:
-    try:
-        return simulate(program, network)
-    except Deadlock as error:
-        call, place = operations.sites[max(int(operations.site[error.operation]), 0)]
-        where = f" in {place}" if place else ""
-        raise InputError(
-            f"in the simulation rank {operations.rank[error.operation]} waits for ever in {call}{where}: the "
-            "profile makes a send wait for its receiver that did not wait when it was recorded; give a "
-            "profile of the MPI of the recording"
-        ) from None
-
-
-def ideal_s(operations: Operations, program: Program) -> float:
-    """Return the run time on a network without latency, overheads and limits of bandwidth."""
-    is_compute = program.operation == Operation.COMPUTE
-    nothing, node = np.zeros(1), np.zeros(program.num_ranks, int)
-    rate = np.full((1, 1), _IDEAL_BYTES_PER_S)
-    network = Network(node, node, rate, nothing, nothing, nothing, nothing, nothing)
-    bare = replace(
-        program, operation_s=np.where(is_compute, program.operation_s, 0.0),
-        message_class=np.zeros(len(program.message_bytes), int),
-    )  # fmt: skip
-    return _simulated(operations, bare, network).end_of_run_s
 
 
 def efficiency(operations: Operations, program: Program, run: SimulatedRun) -> Efficiency:
@@ -362,7 +174,10 @@ def settings_change(settings: Sequence[str]) -> Change:
 
 
 def profile_change(profile: Profile, text: str) -> Change:
-    return Change(f"--to-profile {text}", lambda given: replace(given, profile=profile, measured=profile))
+    def apply(given: Conditions) -> Conditions:
+        return replace(given, profile=profile, measured=profile, has_progress=moves_alone(profile))
+
+    return Change(f"--to-profile {text}", apply)
 
 
 def layout_change(layout: Layout, text: str) -> Change:
@@ -422,79 +237,6 @@ def balance_change(operations: Operations, name: str) -> Change:
     )
 
 
-def _of_replicate(given: Conditions, k: int) -> Conditions:
-    """Return the conditions with the k-th replicate of their profiles."""
-    profile, measured = (
-        replace(of, levels=of.replicates[k].levels) for of in (given.profile, given.measured)
-    )
-    return replace(given, profile=profile, measured=measured, priced=None)
-
-
-@lru_cache(maxsize=1)
-def _replicated_s(operations: Operations, given: Conditions, num: int) -> tuple[float, ...]:
-    """Return the simulated seconds with each of `num` replicates of the profiles. Several changes of one
-    program are compared with the same ones."""
-    return tuple(simulate_run(operations, _of_replicate(given, k))[1].end_of_run_s for k in range(num))
-
-
-def _spread(
-    operations: Operations, before: Conditions, simulated: Operations, after: Conditions, ratio: float
-) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of both times over the replicates of the profiles, relative to
-    `ratio`; 1 and 1 without replicates, or if a simulation of them would take long."""
-    profiles = (before.profile, after.profile, after.measured)
-    num = min(MAX_REPLICATES, *(len(profile.replicates) for profile in profiles))
-    if num < 2 or len(operations.operation) > MAX_REPLICATED_OPERATIONS:
-        return 1.0, 1.0
-    most = min(MAX_REPLICATES, len(before.profile.replicates))
-    before_s = np.array(_replicated_s(operations, before, most)[:num])
-    after_s = [simulate_run(simulated, _of_replicate(after, k))[1].end_of_run_s for k in range(num)]
-    low, high = np.quantile(after_s / before_s / ratio, (0.025, 0.975)).tolist()
-    return min(low, 1.0), max(high, 1.0)
-
-
-def _with_kept_costs(
-    simulated: Operations,
-    given: Conditions,
-    keeps_cost: np.ndarray,
-    time_s: float,
-    spread: tuple[float, float],
-) -> tuple[float, float]:
-    """Return the spread of a simulated time with another network: collectives whose cost there is not known,
-    and that take a part of the run, may take nothing or twice as long."""
-    if not time_s or collective_cost_share(simulated, keeps_cost) < MIN_COLLECTIVE_SHARE:
-        return spread
-    enters = np.flatnonzero(simulated.operation == Operation.ENTER)
-    enters = enters[keeps_cost[simulated.argument[enters]]]
-    ends = list(spread)
-    for factor in (0.0, 2.0):
-        seconds = np.array(given.compute_s, float)
-        seconds[enters] *= factor
-        ends.append(simulate_run(simulated, replace(given, compute_s=seconds))[1].end_of_run_s / time_s)
-    return min(ends), max(ends)
-
-
-def _has_other_network(before: Conditions, after: Conditions) -> bool:
-    return after.profile is not before.profile or after.layout is not before.layout
-
-
-def _interval(
-    time_s: float,
-    spread: tuple[float, float],
-    error: float,
-    core_wait_share: float | None,
-    before_s: float | None = None,
-) -> tuple[float, float]:
-    """Return the interval of a simulated time: less and plus the error of the simulation as recorded. Where
-    ranks waited for cores, a change may end all of that, or double it. A change after which the time is
-    `before_s`, as without it, also with all that the spread contains, changes nothing."""
-    if time_s == before_s and spread == (1.0, 1.0):
-        return time_s, time_s
-    low_s, high_s = time_s * max(spread[0] - error, 0.0), time_s * (spread[1] + error)
-    share = core_wait_share or 0.0
-    return (low_s * (1 - share), high_s * (1 + share)) if share >= MIN_CORE_WAIT else (low_s, high_s)
-
-
 def simulated_speed_up(
     operations: Operations,
     as_recorded: Conditions,
@@ -506,12 +248,10 @@ def simulated_speed_up(
     changed = with_changes(as_recorded, changes)
     simulated, after = once_rewritten(operations, changed)
     time_s = max(simulate_run(simulated, after)[1].end_of_run_s, _MIN_S)
-    error = abs(as_recorded_s / operations.recorded_s - 1) if operations.recorded_s else 0.0
-    spread = _spread(operations, as_recorded, simulated, after, time_s / max(as_recorded_s, _MIN_S))
-    if _has_other_network(as_recorded, changed):
-        keeps_cost = np.isnan(cost_ratios(operations, *changed.costs_of))
-        spread = _with_kept_costs(simulated, after, keeps_cost, time_s, spread)
-    low_s, high_s = _interval(time_s, spread, error, core_wait_share, as_recorded_s)
+    low_s, high_s = interval_s(
+        operations, as_recorded, max(as_recorded_s, _MIN_S), simulated, after, time_s,
+        changed_costs(operations, changed), core_wait_share,
+    )  # fmt: skip
     ratios = (as_recorded_s / max(end_s, _MIN_S) for end_s in (time_s, high_s, low_s))
     return Estimate(*ratios)
 
@@ -576,16 +316,6 @@ def tolerance(operations: Operations, given: Conditions, now_s: float) -> Iterat
                 )
 
 
-def collective_cost_share(operations: Operations, keeps_cost: np.ndarray) -> float:
-    """Return the cost of those collectives that keep the recorded one, without their waiting, as a part of
-    the run of all ranks."""
-    is_collective = np.array([bool(name) for name in operations.collective], bool) & keeps_cost
-    enters = np.flatnonzero(operations.operation == Operation.ENTER)
-    enters = enters[is_collective[operations.argument[enters]]]
-    run_s = operations.recorded_s * operations.size
-    return float(operations.own_s[enters].sum()) / run_s if run_s else 0.0
-
-
 def predict_program(
     operations: Operations,
     as_recorded: Conditions,
@@ -607,7 +337,7 @@ def predict_program(
     ]
     before_s = run.end_of_run_s
     recorded_s = operations.recorded_s
-    error = abs(before_s / recorded_s - 1) if recorded_s else 0.0
+    error = error_of(operations, before_s)
     notes = []
     if error > MAX_ERROR:
         notes.append(_most_wrong(operations, phases(operations, parts_s), core_wait_share))
@@ -620,8 +350,7 @@ def predict_program(
     if operations.window:
         notes.append(f"only {operations.window} is simulated; {_edges(operations)}")
     after, after_s = with_changes(as_recorded, changes), before_s
-    keeps_cost = np.isnan(cost_ratios(operations, *after.costs_of))
-    low, high = 1.0, 1.0
+    ratios = changed_costs(operations, after)
     simulated = operations
     if changes:
         simulated, after = once_rewritten(operations, after)
@@ -630,10 +359,6 @@ def predict_program(
         parts_s = time_parts(program, run, of_run)
         timelines.append(simulated_timeline(simulated, run.end_s, parts_s, CHANGED))
         after_s = run.end_of_run_s
-        if before_s and after_s:
-            low, high = _spread(operations, as_recorded, simulated, after, after_s / before_s)
-        if _has_other_network(as_recorded, after):
-            low, high = _with_kept_costs(simulated, after, keeps_cost, after_s, (low, high))
     if remark := kept_remark(operations, recorded_s):
         notes.append(remark)
     if operations.num_unmatched:
@@ -641,8 +366,8 @@ def predict_program(
             f"{labels.counted(operations.num_unmatched, 'received message')} without a send in the events: "
             "the calls that received them do not wait for their senders"
         )
-    share = collective_cost_share(simulated, keeps_cost)
-    if _has_other_network(as_recorded, after) and share >= MIN_COLLECTIVE_SHARE:
+    share = collective_cost_share(simulated, np.isnan(ratios.value))
+    if has_other_network(as_recorded, after) and share >= MIN_COLLECTIVE_SHARE:
         notes.append(
             f"collectives take {100 * share:.0f} % of the run without their waiting, and keep the recorded "
             "cost in this prediction; --algorithm makes them messages"
@@ -651,10 +376,15 @@ def predict_program(
         recorded_s=recorded_s,
         as_recorded_s=before_s,
         simulated_s=after_s,
-        interval_s=(
-            _interval(after_s, (low, high), error, core_wait_share, before_s)
-            if changes
-            else _interval(after_s, (low, high), error, None)
+        interval_s=interval_s(
+            operations,
+            as_recorded,
+            before_s,
+            simulated,
+            after,
+            after_s,
+            ratios,
+            core_wait_share if changes else None,
         ),
         changes=tuple(change.text for change in changes),
         efficiency=efficiency(simulated, program, run),

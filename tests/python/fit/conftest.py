@@ -66,7 +66,7 @@ def _sample(kernel, level, n, size, time_s, launch, generator, noise, oversubscr
     config = {"mpi": "mpich", "level": level, "size_bytes": size}
     if kernel == "contention":
         quantity = "time_per_repeat"
-        config |= {"competitors": n, "repeats": 10}
+        config |= {"competitors": n, "repeats": 10} | {k: v for k, v in flags.items() if k == "buffers"}
     else:
         quantity = "half_round_trip"
         config["buffers"] = flags.get("buffers", "vary")

@@ -262,3 +262,17 @@ def test_blue_waters_switches_and_held_out_errors():
     assert sorted(level.protocols[-1].bandwidth_bytes_per_s) == list(range(1, 17))
     for level in profile.levels.values():
         assert level.extra["held_out_error"] <= 0.10 and level.extra["held_out_error_n"] <= 0.10
+
+
+def test_times_with_reused_buffers_are_kept_and_fit_no_level(make_run):
+    def reused_s(n, size):
+        return 1e-6 + n * size / 4e10
+
+    runs = [make_run("plain"), make_run("reused", reused_s, ns=(1, 2), sizes=(4096, 65536), buffers="reuse")]
+    both, plain = (fit_profile(read_runs(of)) for of in (runs, runs[:1]))
+    assert both.levels["intra_socket"].protocols == plain.levels["intra_socket"].protocols
+    assert both.levels["intra_socket"].extra["reused_s"] == {
+        str(n): {str(size): pytest.approx(reused_s(n, size)) for size in (4096, 65536)} for n in (1, 2)
+    }
+    assert "reused_s" not in plain.levels["intra_socket"].extra
+    assert plain.levels["intra_socket"].extra["launches"] == 5

@@ -88,6 +88,13 @@ def test_contention_moves_about_as_many_bytes_at_every_size():
         assert point["repeats"] == 64 or moved > 8 << 20
 
 
+def test_contention_sends_one_message_at_once_where_buffers_are_reused():
+    found = groups("contention", Resources.of(2, 1), buffers="reuse")
+    assert {(point["repeats"], point["buffers"]) for group in found for point in group.points} == {
+        (1, "reuse")
+    }
+
+
 def test_completion_has_a_prompt_and_a_late_receiver_for_one_pair_of_every_level():
     found = groups("completion")
     assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1", "2x1x2"]

@@ -20,6 +20,7 @@ from earlybird.present.render import html as page
 from earlybird.present.render.text import render
 from earlybird.present.subjects.program.tables import phases_table
 from earlybird.record import simulation
+from earlybird.record.conditions import conditions_as_recorded
 from earlybird.record.operations import operations_of
 from earlybird.record.sites import with_recording
 from earlybird.record.window import parse_window
@@ -34,7 +35,7 @@ def simulated(recorded):
     """simulated(change) is the simulation with half the computing before MPI_Allreduce, or as recorded."""
     recording = load_recording(recorded())
     operations = operations_of(recording)
-    given = simulation.conditions_as_recorded(operations, PROFILE, LAYOUT)
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
 
     def make(is_changed=True):
         changes = [simulation.computing_change(operations, "MPI_Allreduce", 0.5)] * is_changed
@@ -113,7 +114,7 @@ def test_the_page_and_the_terminal_show_several_simulations(simulated, tmp_path)
 def test_tolerated_latencies_and_bandwidths_are_drawn(recorded):
     recording = load_recording(recorded(50_000_000))
     operations = operations_of(recording)
-    given = simulation.conditions_as_recorded(operations, PROFILE, LAYOUT)
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
     found = simulation.predict_program(operations, given, with_tolerance=True)
     result = contents(Material(simulations=(found,))).chapters["simulation"]
     (figure,) = [one for one in result.figures if one.id == "simulation-tolerance-0"]

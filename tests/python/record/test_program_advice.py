@@ -10,15 +10,11 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.recording import load_recording
 from earlybird.record import program_changes
 from earlybird.record.advice import AS_RECORDED, ProgramQuestion, advise_program
+from earlybird.record.conditions import conditions_as_recorded
 from earlybird.record.operations import operations_of
 from earlybird.record.placement import Placement, other_mappings, recorded_place
 from earlybird.record.program_changes import COLLECTIVE, EVEN_WORK, Candidate, collective_cost_change
-from earlybird.record.simulation import (
-    balance_change,
-    computing_change,
-    conditions_as_recorded,
-    predict_program,
-)
+from earlybird.record.simulation import balance_change, computing_change, predict_program
 from tests import recordings
 from tests.python.record.summed_recordings import HALVES, collectives, place, profile
 from tests.python.record.test_simulation import BANDWIDTH, END_S, PROFILE, level, recorded

@@ -11,6 +11,7 @@ from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL
 from earlybird.data.recording import load_recording
 from earlybird.models.program import Semantics, simulate
 from earlybird.record import simulation
+from earlybird.record.conditions import conditions_as_recorded
 from earlybird.record.operations import operations_of
 from earlybird.record.window import Window
 from tests import recordings
@@ -104,7 +105,7 @@ def test_traces_of_a_simulation_are_simulated_as_recorded(tmp_path_factory, seed
     for rank, rows in enumerate(traces):
         (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, 1000, begin_s=1000.0))
     operations = operations_of(load_recording(folder))
-    given_as = simulation.conditions_as_recorded(operations, PROFILE, parse_layout(f"1x1x{RANKS}", "core"))
+    given_as = conditions_as_recorded(operations, PROFILE, parse_layout(f"1x1x{RANKS}", "core"))
     found = simulation.predict_program(operations, given_as)
     assert found.num_messages == len(written.messages)
     # Times in traces are multiples of a tick, half a nanosecond.
@@ -128,7 +129,7 @@ def test_any_window_of_a_run_can_be_simulated(tmp_path_factory, seed, begin, len
         return
     from_s, until_s = begin * last_s, (begin + length) * last_s
     operations = operations_of(load_recording(folder), Window("part", from_s, until_s))
-    given_as = simulation.conditions_as_recorded(operations, PROFILE, parse_layout(f"1x1x{RANKS}", "core"))
+    given_as = conditions_as_recorded(operations, PROFILE, parse_layout(f"1x1x{RANKS}", "core"))
     found = simulation.predict_program(operations, given_as)
     assert found.recorded_s == pytest.approx(min(until_s, last_s) - from_s, abs=1e-8)
     assert 0 < found.as_recorded_s <= last_s + found.recorded_s

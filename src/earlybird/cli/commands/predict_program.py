@@ -17,8 +17,9 @@ from earlybird.present.render.notes import note
 
 if TYPE_CHECKING:
     from earlybird.record.advice import ProgramQuestion
+    from earlybird.record.conditions import Conditions
     from earlybird.record.operations import Operations
-    from earlybird.record.simulation import Change, Conditions
+    from earlybird.record.simulation import Change
 
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 _MAX_FACTOR = 1e6
@@ -110,7 +111,8 @@ def program(
     together.
     """
     from earlybird.present.subjects.program.simulated import print_simulated_program
-    from earlybird.record.simulation import conditions_as_recorded, predict_program
+    from earlybird.record.conditions import conditions_as_recorded
+    from earlybird.record.simulation import predict_program
     from earlybird.record.sites import with_recording
     from earlybird.record.window import parse_window
 
@@ -135,8 +137,9 @@ def _write_trace(
     from earlybird.analysis.waits import traced
     from earlybird.data import files
     from earlybird.interop.chrome_trace import chrome_trace
+    from earlybird.record.conditions import once_rewritten, simulate_run
     from earlybird.record.simulated_trace import trace_at
-    from earlybird.record.simulation import once_rewritten, simulate_run, with_changes
+    from earlybird.record.simulation import with_changes
 
     joined = traced(asked.recording)
     assert joined is not None  # operations were made of it
