@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from earlybird.record.advice import ProgramQuestion
     from earlybird.record.operations import Operations
     from earlybird.record.simulation import Change, Conditions
+    from earlybird.record.window import Window
 
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 _MAX_FACTOR = 1e6
@@ -115,31 +116,35 @@ def program(
     from earlybird.record.window import parse_window
 
     check_output(trace)
-    asked = recorded.question(recording, [], window=None if window is None else parse_window(window))
+    chosen = None if window is None else parse_window(window)
+    asked = recorded.question(recording, [], window=chosen)
     operations, share = asked.operations, asked.recording.core_wait_share
     as_recorded = conditions_as_recorded(operations, asked.profile, asked.place.layout)
     changes = _changes(operations, to_profile, to_layout, settings, compute, balance, progress)
     changes += _message_changes(operations, algorithm, aggregate, partitions, noise_percent)
     simulated = predict_program(operations, as_recorded, changes, share, tolerance)
     if trace is not None:
-        _write_trace(trace, asked, as_recorded, changes)
+        _write_trace(trace, asked, chosen, as_recorded, changes)
         note(f"wrote {trace}, the simulated run; open it in ui.perfetto.dev")
     print_simulated_program(with_recording(simulated, asked.recording), format)
 
 
 def _write_trace(
-    path: Path, asked: "ProgramQuestion", as_recorded: "Conditions", changes: "Sequence[Change]"
+    path: Path,
+    asked: "ProgramQuestion",
+    window: "Window | None",
+    as_recorded: "Conditions",
+    changes: "Sequence[Change]",
 ) -> None:
     """Write the calls and messages of the run with all changes, as `earlybird export --to chrome-trace` does
     of the recorded run."""
-    from earlybird.analysis.waits import traced
     from earlybird.data import files
     from earlybird.interop.chrome_trace import chrome_trace
+    from earlybird.record.operations import events_for
     from earlybird.record.simulated_trace import trace_at
     from earlybird.record.simulation import once_rewritten, simulate_run, with_changes
 
-    joined = traced(asked.recording)
-    assert joined is not None  # operations were made of it
+    joined = events_for(asked.recording, window)
     operations, given = once_rewritten(asked.operations, with_changes(as_recorded, changes))
     _, run = simulate_run(operations, given)
     events, matches = trace_at(joined.events, joined.matches, operations, run.end_s)
