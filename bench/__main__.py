@@ -92,7 +92,7 @@ WITH_OPTIONS = (
     "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "temucin-suite", "layout-advice",
     "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
-    "predictor-growth", "slurm-cluster",
+    "predictor-growth", "slurm-cluster", "simulated-windows",
 )  # fmt: skip
 
 
