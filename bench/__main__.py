@@ -36,6 +36,7 @@ from bench import (
     recorder_kills,
     session_kills,
     simgrid_exchanges,
+    simgrid_replay,
     simulated_programs,
     simulated_windows,
     slurm_cluster,
@@ -49,6 +50,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "cluster-links": cluster_links.main,
     "cluster-exchanges": cluster_exchanges.main,
     "simgrid-exchanges": simgrid_exchanges.main,
+    "simgrid-replay": simgrid_replay.main,
     "partitioned-calls": partitioned_calls.main,
     "partitioned-costs": partitioned_costs.main,
     "partitioned-grid": partitioned_grid.main,
@@ -92,7 +94,7 @@ WITH_OPTIONS = (
     "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "temucin-suite", "layout-advice",
     "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
-    "predictor-growth", "slurm-cluster", "simulated-windows",
+    "predictor-growth", "slurm-cluster", "simulated-windows", "simgrid-replay",
 )  # fmt: skip
 
 

@@ -107,24 +107,29 @@ def _speed(recording: Path, window: str) -> list[str]:
     return [f"{operations.num_calls:.3g}", f"{num:.3g}", f"{num / took_s:.3g}"]
 
 
-def write_recording(folder: Path, num_steps: int, run_s: float) -> None:
-    """Write the recording of a ring of RANKS ranks that takes so many steps."""
+def write_recording(
+    folder: Path, num_steps: int, run_s: float, size_bytes: int = SIZE_BYTES, meets: bool = True
+) -> None:
+    """Write the recording of a ring of RANKS ranks that takes so many steps, with an allreduce in each if it
+    `meets`."""
     recordings.start_recording(folder, {"command": ["mpiexec", "-n", str(RANKS), "./ring"]})
     for rank in range(RANKS):
         rows = recordings.entries(rank, [], 0.1)
         (folder / f"rank-{rank}.ebr").write_bytes(recordings.rank_file(rank, RANKS, rows))
-        _write_trace(folder / f"rank-{rank}.trace", rank, num_steps, run_s)
+        _write_trace(folder / f"rank-{rank}.trace", rank, num_steps, run_s, size_bytes, meets)
 
 
-def _write_trace(path: Path, rank: int, num_steps: int, run_s: float) -> None:
-    num = len(_STEP) * num_steps + 2
+def _write_trace(path: Path, rank: int, num_steps: int, run_s: float, size_bytes: int, meets: bool) -> None:
+    num = (len(_STEP) - (not meets)) * num_steps + 2
     step_s = run_s / num_steps
     with path.open("wb") as file:
         file.write(recordings.trace_head(num, num, run_s))
         _whole_call(INIT, -1.0, 0.0).tofile(file)
         for first in range(0, num_steps, _STEPS_AT_ONCE):
             steps = np.arange(first, min(first + _STEPS_AT_ONCE, num_steps))
-            _steps(rank, steps, step_s).tofile(file)
+            rows = _steps(rank, steps, step_s)
+            rows["bytes"][rows["bytes"] == SIZE_BYTES] = size_bytes
+            (rows if meets else rows[:, :-1]).tofile(file)
         _whole_call(FINALIZE, run_s, run_s + 0.1).tofile(file)
 
 
@@ -170,4 +175,4 @@ def _steps(rank: int, steps: np.ndarray, step_s: float) -> np.ndarray:
         if kind in (MESSAGE, COMPLETION):
             at_s = posted_s + (request - 1) * POSTS * step_s
             row["posted_ticks"] = ZERO_TICKS + np.round(at_s * TICKS_PER_S).astype(np.uint64)
-    return rows.reshape(-1)
+    return rows
