@@ -28,7 +28,7 @@ from earlybird.data.phases import find_phases
 from earlybird.data.recorded_rank import CALL, CONCURRENT, NULL_PEER, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, open_traces
 from earlybird.data.recording import Recording
-from earlybird.data.shell_commands import path_argument
+from earlybird.data.shell_commands import command_text, path_argument
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.models.program import Operation, Semantics
 from earlybird.record.partial_traces import traced_window
@@ -165,6 +165,12 @@ def _require_memory(recording: Recording) -> None:
 def _without_holes(recording: Recording, window: Window | None) -> Traced:
     path = path_argument(recording.path)
     again = "record the program again with --events all"
+    if recording.command:
+        new = recording.path.with_name(f"{recording.path.name}-events")
+        command = (
+            f"earlybird record --events all -o {path_argument(new)} -- {command_text(recording.command)}"
+        )
+        again += f": {command}"
     if recording.missing:
         raise InputError(f"{named_ranks(recording.missing)} of the recording {path} left no file; {again}")
     joined = traced(recording) if window is None else traced_window(recording, window, BYTES_PER_EVENT)

@@ -9,7 +9,13 @@ import typer
 
 from earlybird.cli.options.command import FORMAT
 from earlybird.cli.options.outputs import check_output
-from earlybird.cli.options.program import RecordedProgram, RecordingArgument, other_placement
+from earlybird.cli.options.program import (
+    NoisePercent,
+    RecordedProgram,
+    RecordingArgument,
+    other_placement,
+    partitions_option,
+)
 from earlybird.cli.options.shared import load_profiles
 from earlybird.data.errors import InputError
 from earlybird.present.render.data import Format
@@ -23,7 +29,6 @@ if TYPE_CHECKING:
 
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 _MAX_FACTOR = 1e6
-MAX_PARTITIONS = 1024
 
 
 def program(
@@ -65,23 +70,8 @@ def program(
             help="Collectives as messages of an algorithm, such as allreduce=ring; repeat for several."
         ),
     ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            max=MAX_PARTITIONS,
-            help="Send each message in so many partitions, all but the last while its sender computes.",
-        ),
-    ] = None,
-    noise_percent: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=100,
-            help="How much later the last partition is ready, in percent of what is computed before the send."
-            "  [default: as threads arrived, 4 if that was not recorded]",
-        ),
-    ] = None,
+    partitions: Annotated[int | None, partitions_option()] = None,
+    noise_percent: NoisePercent = None,
     aggregate: Annotated[
         bool,
         typer.Option(
