@@ -47,7 +47,7 @@ _COMMON = np.dtype(
 )  # fmt: skip
 # The clocks are compared over the run, unless that is too short for it.
 _MIN_COMPARED_NS = 10**8
-_BLOCK = 1 << 16  # records that are read at once
+_BLOCK = 1 << 15  # records that are read at once
 NO_TAG = -1
 MESSAGE, ONE_CALL, POLLS, COMPLETION = range(4)  # kinds of records
 

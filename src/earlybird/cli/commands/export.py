@@ -132,7 +132,7 @@ def _write_replay_trace(source: Path, output: Path) -> Exported:
         f"smpirun -np {operations.size} -platform PLATFORM.xml -hostfile HOSTS -replay "
         f"{path_argument(output / INDEX)}"
     )
-    remarks = ()
+    remarks: tuple[str, ...] = ()
     if made.num_kept:
         remarks = (
             f"warning: {counted(made.num_kept, 'collective')} not of all ranks, or without an action, "
