@@ -36,7 +36,9 @@ from bench import (
     recorder_kills,
     session_kills,
     simgrid_exchanges,
+    simgrid_replay,
     simulated_programs,
+    simulated_windows,
     slurm_cluster,
     smpi_programs,
     stuck_alarms,
@@ -51,6 +53,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "cluster-links": cluster_links.main,
     "cluster-exchanges": cluster_exchanges.main,
     "simgrid-exchanges": simgrid_exchanges.main,
+    "simgrid-replay": simgrid_replay.main,
     "partitioned-calls": partitioned_calls.main,
     "partitioned-costs": partitioned_costs.main,
     "partitioned-grid": partitioned_grid.main,
@@ -70,6 +73,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "motif-styles": motif_styles.main,
     "simulated-programs": simulated_programs.main,
     "smpi-programs": smpi_programs.main,
+    "simulated-windows": simulated_windows.main,
     "program-advice": program_advice.main,
     "recorder-cost": recorder_cost.main,
     "recorder-kills": recorder_kills.main,
@@ -97,7 +101,7 @@ WITH_OPTIONS = (
     "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "stuck-alarms", "stuck-ranks",
     "temucin-suite", "layout-advice", "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
-    "predictor-growth", "slurm-cluster",
+    "predictor-growth", "slurm-cluster", "simulated-windows", "simgrid-replay",
 )  # fmt: skip
 
 

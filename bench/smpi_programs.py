@@ -295,12 +295,10 @@ class _Bench:
             hosts, platform = folder / "hosts", folder / "platform.xml"
             hosts.write_text("".join(f"{core}\n" for core in cores_of_ranks(layout, run.machine)))
             platform.write_text(platform_xml(run.machine))
-            configuration = SimgridLauncher(self.mpi, run.machine).configuration(
-                layout.num_ranks, hosts, folder
-            )
-            words = [
-                f"--cfg={name}:{value}" for name, value in (configuration | dict(run.settings or {})).items()
-            ]
+            configuration = smpi_configuration(run.machine, layout.num_ranks, hosts)
+            configuration |= {"smpi/tmpdir": str(folder), "smpi/privatization": "dlopen"}
+            configuration |= run.settings or {}
+            words = [f"--cfg={name}:{value}" for name, value in configuration.items()]
             of_program = (*run.case, STEPS, run.work_us, "even" if run.is_even else "uneven", folder)
             command = [
                 self.mpi.mpiexec,

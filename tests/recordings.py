@@ -213,11 +213,12 @@ FORMER_TRACED = np.dtype(
     ]
 )  # fmt: skip
 TICKS_PER_S = 2 * 10**9
-_ZERO_TICKS = 10**12
+_TRACE_MAGIC = 0x3245434152544245
+ZERO_TICKS = 10**12
 
 
 def _ticks(seconds: float) -> int:
-    return _ZERO_TICKS + round(seconds * TICKS_PER_S)
+    return ZERO_TICKS + round(seconds * TICKS_PER_S)
 
 
 def trace_file(
@@ -237,7 +238,7 @@ def trace_file(
         ticks = round((end - begin) * TICKS_PER_S)
         rows.append((k // capacity + 1, request, _ticks(begin), ticks, size, site, posted, what, peer, tag,
                      thread, call))  # fmt: skip
-    head = _trace_head(0x3245434152544245, records, capacity, begin_s + ahead_s)
+    head = _trace_head(_TRACE_MAGIC, records, capacity, begin_s + ahead_s)
     head += struct.pack("=Q", len(clocks))
     for by_ticks, by_clock in clocks:
         head += struct.pack("=QQ", _ticks(by_ticks), round(1e9 * (begin_s + ahead_s + by_clock)))
@@ -256,10 +257,19 @@ def former_trace_file(records, capacity: int, begin_s: float = 1000.0) -> bytes:
 
 def _trace_head(magic: int, records, capacity: int, begin_s: float) -> bytes:
     last_s = max((end for _, end, *_ in records), default=0.0)
+    return _head_until(magic, len(records), capacity, begin_s, last_s)
+
+
+def _head_until(magic: int, num: int, capacity: int, begin_s: float, last_s: float) -> bytes:
     return struct.pack(
-        "=QQQdQQQQ", magic, capacity, len(records), 1 / TICKS_PER_S, _ZERO_TICKS, round(1e9 * begin_s),
+        "=QQQdQQQQ", magic, capacity, num, 1 / TICKS_PER_S, ZERO_TICKS, round(1e9 * begin_s),
         _ticks(last_s), round(1e9 * (begin_s + last_s)),
     )  # fmt: skip
+
+
+def trace_head(num: int, capacity: int, last_s: float) -> bytes:
+    """The head of a trace of `num` records that ends after `last_s`."""
+    return _head_until(_TRACE_MAGIC, num, capacity, 1000.0, last_s).ljust(TRACE_HEAD_BYTES, b"\0")
 
 
 def _ring(rows, capacity: int, layout: np.dtype) -> bytes:
@@ -272,7 +282,7 @@ def _ring(rows, capacity: int, layout: np.dtype) -> bytes:
 def open_call_file(*calls) -> bytes:
     """The file of the calls in which threads are: rows of the begin in seconds since MPI_Init, or None, call,
     communicator, peer and tag."""
-    head = struct.pack("=QIIdQ", 0x314E45504F4245, len(calls), 64, 1 / TICKS_PER_S, _ZERO_TICKS).ljust(
+    head = struct.pack("=QIIdQ", 0x314E45504F4245, len(calls), 64, 1 / TICKS_PER_S, ZERO_TICKS).ljust(
         64, b"\0"
     )
     return head + b"".join(

@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.data.mpi_calls import POLLS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Communicator
-from earlybird.data.recorded_trace import COMPLETION, RankTrace
+from earlybird.data.recorded_trace import COMPLETION, RankTrace, role_and_kind
 from earlybird.data.recording import Recording
 
 _FINALIZE, FENCE = "MPI_Finalize", "MPI_Win_fence"
@@ -95,6 +95,32 @@ class Matches:
 
 
 @dataclass(frozen=True, eq=False)
+class Counted:
+    """What is matched in order, of events of which others have been left out: arrays (N,).
+
+    Attributes
+    ----------
+    before : of all events of the rank that are matched in one order with this one, such as its sends to one
+        rank with one tag, how many precede it in this order, also of those that have been left out.
+    total : how many these are.
+    """
+
+    before: np.ndarray
+    total: np.ndarray
+
+    @classmethod
+    def of(cls, by_rank: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> "Counted":
+        """Return both of the events of all ranks, in the order of `events_of`."""
+        columns = zip(*(by_rank[rank] for rank in sorted(by_rank)), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+    def places(self, events: np.ndarray, from_end: np.ndarray) -> np.ndarray:
+        """Return the place of each of the `events`, counted from the end where `from_end`."""
+        before = self.before[events]
+        return np.where(from_end, self.total[events] - 1 - before, before)
+
+
+@dataclass(frozen=True, eq=False)
 class Collective:
     """A call of a collective on all ranks of its communicator: `events` are positions, `ranks` their ranks,
     and `root` a rank, or negative."""
@@ -147,7 +173,12 @@ def _numbered(numbers: np.ndarray, common: Mapping[int, int]) -> np.ndarray:
     ]
 
 
-def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: Recording) -> Matches:
+def match_messages(
+    events: Events,
+    traces: Mapping[int, RankTrace],
+    recording: Recording,
+    counted: Counted | None = None,
+) -> Matches:
     """Return sends with their receives: the messages of one pair, communicator and tag are received in the
     order sent.
 
@@ -171,11 +202,15 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     is_whole, has_ended = _states(traces, recording, _largest_rank(events) + 1)
     forward = is_whole[src] & is_whole[dst]
     num_sent, num_received = (np.bincount(key[part], minlength=len(key)) for part in (is_sent, ~is_sent))
+    place = np.empty(len(ends), np.int64)
+    for part, num in ((is_sent, num_sent), (~is_sent, num_received)):
+        if counted is None:
+            place[part] = _places(key[part], ~forward[part])
+        else:
+            place[part] = counted.places(ends[part], ~forward[part])
+            num[key[part]] = counted.total[ends[part]]
     has_both_ends = has_ended[src] & has_ended[dst]
     usable = np.where(forward, (num_sent[key] == num_received[key]) | ~has_both_ends, has_both_ends)
-    place = np.empty(len(ends), np.int64)
-    for part in (is_sent, ~is_sent):
-        place[part] = _places(key[part], ~forward[part])
     code = key * (place.max(initial=0) + 1) + place
     sends, receives = np.flatnonzero(is_sent & usable), np.flatnonzero(~is_sent & usable)
     _, of_sends, of_receives = np.intersect1d(
@@ -192,6 +227,7 @@ def collectives(
     traces: Mapping[int, RankTrace],
     recording: Recording,
     names: frozenset[str] = COLLECTIVES,
+    counted: Counted | None = None,
 ) -> list[Collective]:
     """Return the collectives of `names`, the blocking ones by default, that all ranks of their
     intra-communicator have in their traces. Non-blocking ones are their starts.
@@ -215,7 +251,8 @@ def collectives(
         forward = bool(is_whole[ranks].all())
         if not forward and not has_ended[ranks].all():
             continue
-        place = _places(events.rank[here], np.full(len(here), not forward))
+        from_end = np.full(len(here), not forward)
+        place = _places(events.rank[here], from_end) if counted is None else counted.places(here, from_end)
         order = np.lexsort([events.rank[here], place])
         ordered = here[order]
         for group in np.split(ordered, np.flatnonzero(np.diff(place[order])) + 1):
@@ -224,6 +261,77 @@ def collectives(
                 root = int(events.peer[group].max())
                 found.append(Collective(called.pop(), group, events.rank[group], root))
     return found
+
+
+class Matching:
+    """Finds what in the trace of a rank is matched in one order, from its records as they are in the file."""
+
+    def __init__(self, recording: Recording):
+        of_communicators, of_groups = _common_numbers(recording), _group_numbers(recording)
+        numbers = {rank: (of_communicators[rank], of_groups[rank]) for rank in recording.ranks}
+        # Numbers from 1; 0: none.
+        self._common = {
+            rank: tuple(_table({k: of + 3 for k, of in common.items()}) for common in both)
+            for rank, both in numbers.items()
+        }
+        self._flags = {
+            rank: tuple(_is_named(one.calls, names) for names in _MATCHED_CALLS)
+            for rank, one in recording.ranks.items()
+        }
+        self._num_ranks = recording.size
+        largest = max((int(table.max()) for both in self._common.values() for table in both), default=0)
+        # Whether a key, with a tag of 31 bits, fits into an integer.
+        self.has_keys = (largest + 1) * max(self._num_ranks, 1) < 2**29
+
+    def keys(
+        self, rank: int, rows: np.ndarray, numbers: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the places of the rows that are matched in some order, what each of them has in common with
+        those that are matched in the same order, and its place in this order."""
+        is_partitioned, is_fence, is_finalize, is_blocking, is_immediate = self._flags[rank]
+        call, number = rows["call"], rows["what"] & 0xFFFFFF
+        role, kind = role_and_kind(rows)
+        of_communicators, of_groups = self._common[rank]
+        common = _looked_up(of_communicators, number)
+        is_message = (role == SENT) | (role == RECEIVED)
+        is_message &= (rows["peer"] >= 0) & (rows["peer"] < self._num_ranks) & (rows["tag"] >= 0)
+        is_message &= ~is_partitioned[call] & (kind != COMPLETION) & (common > 0)
+        of_calls = (role == CALL) & (kind != COMPLETION)
+        blocking, immediate = of_calls & is_blocking[call], of_calls & is_immediate[call]
+        fences = blocking & is_fence[call]
+        common[fences] = _looked_up(of_groups, number[fences])
+        common[blocking & is_finalize[call] & (common == 0)] = _WORLD + 3
+        place = np.flatnonzero(is_message | (blocking | immediate))
+        message = is_message[place]
+        which = np.where(message, role[place] == SENT, 2 + immediate[place]).astype(np.int64)
+        peer = np.where(message, rows["peer"][place], 0).astype(np.int64)
+        tag = np.where(message, rows["tag"][place], 0).astype(np.int64)
+        key = ((common[place] * self._num_ranks + peer) << 31 | tag) << 2 | which
+        # Receives in the order in which they were posted, see `match_messages`.
+        is_received = message & (which == 0)
+        order = np.where(is_received, rows["request"][place], numbers[place]).astype(np.int64)
+        return place, key, order
+
+
+_MATCHED_CALLS = (
+    PARTITIONED, frozenset({FENCE}), frozenset({_FINALIZE}), COLLECTIVES, frozenset(IMMEDIATE)
+)  # fmt: skip
+
+
+def _is_named(calls: Sequence[str], names: frozenset[str]) -> np.ndarray:
+    return np.array([name.removesuffix("_c") in names for name in calls], bool)
+
+
+def _table(numbers: Mapping[int, int]) -> np.ndarray:
+    """Return the numbers by position, 0 where there is none."""
+    table = np.zeros(max(numbers, default=0) + 1, np.int64)
+    table[list(numbers)] = list(numbers.values())
+    return table
+
+
+def _looked_up(table: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    found: np.ndarray = table[np.minimum(numbers, len(table) - 1)]
+    return np.where(numbers < len(table), found, 0)
 
 
 def _largest_rank(events: Events) -> int:

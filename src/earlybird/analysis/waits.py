@@ -21,6 +21,7 @@ from earlybird.analysis.events import (
     PARTITIONED,
     ROOT_WAITS,
     Collective,
+    Counted,
     Events,
     Matches,
     calls_of,
@@ -212,6 +213,8 @@ class Traced:
     ----------
     groups, immediate : the blocking collectives, and the starts of non-blocking ones.
     whole_from_s : the time from which no event of any rank is missing; -inf if none is.
+    num_before : None, or, where these are the events of a window: by rank, how many calls of the collective
+        that names the window come before them.
     """
 
     events: Events
@@ -222,6 +225,7 @@ class Traced:
     cut_s: Mapping[int, float]
     immediate: Sequence[Collective] = ()
     whole_from_s: float = -np.inf
+    num_before: Mapping[int, int] | None = None
 
 
 def traced(recording: Recording) -> Traced | None:
@@ -232,13 +236,25 @@ def traced(recording: Recording) -> Traced | None:
     return join_traces(recording, traces)
 
 
-def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced:
-    """Return the events of all ranks by one clock, with their messages matched."""
+def join_traces(
+    recording: Recording,
+    traces: Mapping[int, RankTrace],
+    counted: Counted | None = None,
+    num_before: Mapping[int, int] | None = None,
+    clocks_before: Clocks | None = None,
+) -> Traced:
+    """Return the events of all ranks by one clock, with their messages matched.
+
+    If events have been left out of the traces, they have been `counted`; `clocks_before` are used if the
+    others do not connect the clocks of all hosts.
+    """
     events = events_of(recording, traces)
-    matches = match_messages(events, traces, recording)
-    groups = collectives(events, traces, recording)
-    immediate = collectives(events, traces, recording, frozenset(IMMEDIATE))
+    matches = match_messages(events, traces, recording, counted)
+    groups = collectives(events, traces, recording, counted=counted)
+    immediate = collectives(events, traces, recording, frozenset(IMMEDIATE), counted)
     clocks = compare_clocks(recording, events, matches, groups)
+    if clocks.unconnected and clocks_before is not None:
+        clocks = clocks_before
     reaches_back = all(trace.is_whole for trace in traces.values())
     cut_s = {rank: trace.until_s for rank, trace in sorted(traces.items()) if trace.is_cut}
     # Ranks whose clock nothing connects with the first one's keep their own times.
@@ -249,7 +265,7 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
     return Traced(
         clocks.common(events), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
         reaches_back, cut_s, [one for one in immediate if is_known[one.ranks].all()],
-        whole_from_s(traces, ahead_s),
+        whole_from_s(traces, ahead_s), num_before,
     )  # fmt: skip
 
 

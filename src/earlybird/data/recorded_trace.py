@@ -1,13 +1,16 @@
 """The trace of a rank in a recording: its calls and messages one by one, with their times."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
+from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import AGAIN, read_whole, require_events
 from earlybird.data.recording import Recording
@@ -44,6 +47,7 @@ _COMMON = np.dtype(
 )  # fmt: skip
 # The clocks are compared over the run, unless that is too short for it.
 _MIN_COMPARED_NS = 10**8
+_BLOCK = 1 << 15  # records that are read at once
 NO_TAG = -1
 MESSAGE, ONE_CALL, POLLS, COMPLETION = range(4)  # kinds of records
 
@@ -68,6 +72,7 @@ class RankTrace:
     posted_s : (N,) when the request of a received message or a COMPLETION was posted or started; nan without
         a request, or if that is unknown.
     is_cut : whether the file could no longer be written, as on a full disk: the trace ends before the run.
+    num_left_out : number of records that are in the file and not here; the first and the last one are here.
     clocks_s : (K, 2) moments of the run by the tick counter, from the first one on, and by CLOCK_MONOTONIC,
         which show the drift between the two.
     """
@@ -82,11 +87,12 @@ class RankTrace:
     posted_s: np.ndarray
     clocks_s: np.ndarray
     is_cut: bool = False
+    num_left_out: int = 0
 
     @property
     def is_whole(self) -> bool:
         """True if no record has been dropped."""
-        return len(self.records) == self.num
+        return len(self.records) + self.num_left_out == self.num
 
     @property
     def until_s(self) -> float:
@@ -132,62 +138,113 @@ def load_trace(path: Path, num_calls: int, num_ranks: int) -> RankTrace | None:
     records before them are left out.
     """
     data = np.frombuffer(read_whole(path), np.uint8)
-    if len(data) < _HEAD.size:
+    head = _parse_head(path, data[:_HEAD_BYTES].tobytes(), len(data), num_calls, num_ranks)
+    if head is None:
         return None
-    magic, capacity, num, tick_s, begin_ticks, begin_ns, last_ticks, last_ns = _HEAD.unpack_from(data.data)
-    is_former = magic == _FORMER_MAGIC
-    layout, head_bytes = (_FORMER_RECORD, _HEAD.size) if is_former else (_RECORD, _HEAD_BYTES)
-    whole = max((len(data) - head_bytes) // layout.itemsize, 0)
-    if magic not in (_MAGIC, _FORMER_MAGIC) or not capacity or whole > capacity or not 0 < tick_s < 1:
-        raise InputError(f"{path} is damaged or of another version; {AGAIN}, or remove this file")
-    rows = np.frombuffer(data, layout, whole, head_bytes) if whole else np.empty(0, layout)
-    number = rows["number"] if is_former else _numbers(rows["turn"], capacity)
-    is_latest = (number > max(num - capacity, 0)) & (number <= num)
-    is_latest &= (number - np.uint64(1)) % np.uint64(capacity) == np.arange(whole, dtype=np.uint64)
+    whole = head.num_in_file
+    rows = np.frombuffer(data, head.layout, whole, head.head_bytes) if whole else np.empty(0, head.layout)
+    number = head.numbers(rows, 0)
+    is_latest = (number > max(head.num - head.capacity, 0)) & (number <= head.num)
+    is_latest &= (number - np.uint64(1)) % np.uint64(head.capacity) == np.arange(len(rows), dtype=np.uint64)
     chosen = np.flatnonzero(is_latest)
     chosen = chosen[np.argsort(number[chosen])]
     gaps = np.flatnonzero(np.diff(number[chosen]) != 1)
     chosen = chosen[gaps[-1] + 1 if len(gaps) else 0 :]
-    rows, number = rows[chosen], number[chosen]
-    if len(rows) and rows["call"].max() >= num_calls:
-        raise InputError(
-            f"{path} names a call that the recording does not have; {AGAIN}, or remove this file"
-        )
+    return head.trace(rows[chosen], number[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class _Head:
+    """What the file of a trace begins with, and what is known of it; `num_in_file` counts whole records."""
+
+    path: Path
+    num_calls: int
+    num_ranks: int
+    layout: np.dtype
+    head_bytes: int
+    capacity: int
+    num: int
+    num_in_file: int
+    clocks: np.ndarray
+    tick_s: float
+    is_cut: bool
+
+    @property
+    def is_former(self) -> bool:
+        return self.layout == _FORMER_RECORD
+
+    def numbers(self, rows: np.ndarray, place: int) -> np.ndarray:
+        """Return the numbers of records in the file from `place` on; 0 for those that are not whole."""
+        return rows["number"] if self.is_former else _numbers(rows["turn"], self.capacity, place)
+
+    def trace(self, rows: np.ndarray, number: np.ndarray, num_left_out: int = 0) -> RankTrace:
+        """Return the trace of these records; `num_left_out` others are in the file."""
+        self.require_calls(rows)
+        posted_ticks = np.zeros(len(rows), np.uint64)
+        request = np.zeros(len(rows), np.int64)
+        if not self.is_former:
+            posted_ticks, request = rows["posted_ticks"], rows["request"].astype(np.int64)
+        times = _Times(self.clocks, self.tick_s)
+        rows = _common(rows, number)
+        begin_s = times.seconds(rows["begin_ticks"])
+        are_polls = rows["kind"] == POLLS
+        calls = np.where(are_polls, rows["bytes"], rows["kind"] == ONE_CALL).astype(np.int64)
+        size = np.where(are_polls, 0, rows["bytes"]).astype(np.int64)
+        posted_s = np.where(posted_ticks > 0, times.seconds(posted_ticks), np.nan)
+        end_s = times.seconds(rows["begin_ticks"] + rows["ticks"])
+        posted_or_begin_s = np.where(np.isnan(posted_s), begin_s, posted_s)
+        try:
+            require_events(rows, self.num_ranks)
+            if np.any(end_s < begin_s) or any(
+                np.any(np.abs(moments - times.clocks_s[0, 1]) > MAX_S)
+                for moments in (begin_s, end_s, posted_or_begin_s)
+            ):
+                raise ValueError("a call begins or ends at a time of no run")
+        except ValueError as error:
+            raise InputError(f"{self.path} is damaged ({error}); {AGAIN}, or remove this file") from error
+        return RankTrace(
+            rows, calls, size, begin_s, end_s, self.num, request, posted_s, times.clocks_s, self.is_cut,
+            num_left_out,
+        )  # fmt: skip
+
+    def require_calls(self, rows: np.ndarray) -> None:
+        if len(rows) and rows["call"].max() >= self.num_calls:
+            raise InputError(
+                f"{self.path} names a call that the recording does not have; {AGAIN}, or remove this file"
+            )
+
+
+def _parse_head(path: Path, data: bytes, num_bytes: int, num_calls: int, num_ranks: int) -> _Head | None:
+    """Read the head of a trace from the beginning of its file; None if the file ends within it."""
+    if num_bytes < _HEAD.size:
+        return None
+    magic, capacity, num, tick_s, begin_ticks, begin_ns, last_ticks, last_ns = _HEAD.unpack_from(data)
+    is_former = magic == _FORMER_MAGIC
+    layout, head_bytes = (_FORMER_RECORD, _HEAD.size) if is_former else (_RECORD, _HEAD_BYTES)
+    whole = max((num_bytes - head_bytes) // layout.itemsize, 0)
+    if magic not in (_MAGIC, _FORMER_MAGIC) or not capacity or whole > capacity or not 0 < tick_s < 1:
+        raise InputError(f"{path} is damaged or of another version; {AGAIN}, or remove this file")
     clocks = np.array([[begin_ticks, begin_ns], [last_ticks, last_ns]], np.uint64)
-    posted_ticks = np.zeros(len(rows), np.uint64)
-    request = np.zeros(len(rows), np.int64)
-    has_moments = len(data) >= _IS_CUT_AT + _IS_CUT.size
-    if not is_former:
-        clocks = _clocks(data, clocks) if has_moments else clocks
-        posted_ticks, request = rows["posted_ticks"], rows["request"].astype(np.int64)
-    times = _Times(clocks, tick_s)
-    rows = _common(rows, number)
-    begin_s = times.seconds(rows["begin_ticks"])
-    are_polls = rows["kind"] == POLLS
-    calls = np.where(are_polls, rows["bytes"], rows["kind"] == ONE_CALL).astype(np.int64)
-    size = np.where(are_polls, 0, rows["bytes"]).astype(np.int64)
-    posted_s = np.where(posted_ticks > 0, times.seconds(posted_ticks), np.nan)
-    end_s = times.seconds(rows["begin_ticks"] + rows["ticks"])
-    posted_or_begin_s = np.where(np.isnan(posted_s), begin_s, posted_s)
-    try:
-        require_events(rows, num_ranks)
-        if np.any(end_s < begin_s) or any(
-            np.any(np.abs(moments - times.clocks_s[0, 1]) > MAX_S)
-            for moments in (begin_s, end_s, posted_or_begin_s)
-        ):
-            raise ValueError("a call begins or ends at a time of no run")
-    except ValueError as error:
-        raise InputError(f"{path} is damaged ({error}); {AGAIN}, or remove this file") from error
-    is_cut = not is_former and has_moments and bool(_IS_CUT.unpack_from(data.data, _IS_CUT_AT)[0])
-    return RankTrace(
-        rows, calls, size, begin_s, end_s, num, request, posted_s, times.clocks_s, is_cut
+    is_cut = False
+    if not is_former and num_bytes >= _IS_CUT_AT + _IS_CUT.size:
+        clocks = _clocks(data, clocks)
+        is_cut = bool(_IS_CUT.unpack_from(data, _IS_CUT_AT)[0])
+    return _Head(
+        path, num_calls, num_ranks, layout, head_bytes, capacity, num, whole, clocks, tick_s, is_cut
     )  # fmt: skip
 
 
-def _numbers(turns: np.ndarray, capacity: int) -> np.ndarray:
-    """Return the numbers of records from their turns of the ring; 0 for records that are not whole."""
+def role_and_kind(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both of the records of a `TraceFile`."""
+    return rows["what"] >> 24 & 0xF, rows["what"] >> 28
+
+
+def _numbers(turns: np.ndarray, capacity: int, place: int) -> np.ndarray:
+    """Return the numbers of the records from `place` on from their turns of the ring; 0 for records that are
+    not whole."""
     numbers = (turns.astype(np.uint64) - np.uint64(1)) * np.uint64(capacity)
-    return np.where(turns > 0, numbers + np.arange(1, len(turns) + 1, dtype=np.uint64), np.uint64(0))
+    places = np.arange(place + 1, place + len(turns) + 1, dtype=np.uint64)
+    return np.where(turns > 0, numbers + places, np.uint64(0))
 
 
 def _common(rows: np.ndarray, number: np.ndarray) -> np.ndarray:
@@ -201,18 +258,16 @@ def _common(rows: np.ndarray, number: np.ndarray) -> np.ndarray:
         for name in ("communicator", "role", "kind"):
             common[name] = rows[name]
     else:
-        what = rows["what"]
         common["order"] = rows["request"]
-        common["communicator"], common["role"], common["kind"] = (
-            what & 0xFFFFFF, what >> 24 & 0xF, what >> 28
-        )  # fmt: skip
+        common["communicator"] = rows["what"] & 0xFFFFFF
+        common["role"], common["kind"] = role_and_kind(rows)
     return common
 
 
-def _clocks(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _clocks(data: bytes, ends: np.ndarray) -> np.ndarray:
     """Return the moments in the head, with the beginning before and the last writing after them: rows of
     ticks and nanoseconds that both grow."""
-    (num,) = _NUM_CLOCKS.unpack_from(data.data, _HEAD.size)
+    (num,) = _NUM_CLOCKS.unpack_from(data, _HEAD.size)
     at = _HEAD.size + _NUM_CLOCKS.size
     pairs = np.frombuffer(data, np.uint64, 2 * min(num, _MAX_CLOCKS), at).reshape(-1, 2)
     pairs = np.concatenate([ends[:1], pairs, ends[1:]])
@@ -221,6 +276,89 @@ def _clocks(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
         grows &= column > np.concatenate([[0], np.maximum.accumulate(column)[:-1]])
     grows[0] = True
     return pairs[grows]
+
+
+class TraceFile:
+    """The file of a trace of this version, which may be larger than the memory: its records are read in
+    blocks, the oldest first."""
+
+    def __init__(self, head: _Head):
+        self._head = head
+
+    def __len__(self) -> int:
+        """Return the number of records that the file has, or would have without holes."""
+        return min(self._head.num_in_file, self._head.num)
+
+    @property
+    def has_dropped(self) -> bool:
+        """True if older records were overwritten."""
+        return self._head.num > self._head.capacity
+
+    @property
+    def num(self) -> int:
+        """The number of records that the rank has made."""
+        return self._head.num
+
+    @property
+    def tick_s(self) -> float:
+        return self._head.tick_s
+
+    def ticks(self, seconds: float) -> int:
+        """Return the ticks at a moment by CLOCK_MONOTONIC, to some nanoseconds; not less than 0."""
+        return _Times(self._head.clocks, self._head.tick_s).ticks(seconds)
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield records and their numbers, in order. Raises InputError if one is missing in between."""
+        head = self._head
+        number = max(head.num - head.capacity, 0) + 1
+        last = -1
+        with self._opened() as file:
+            while number <= head.num:
+                place = (number - 1) % head.capacity
+                most = min(_BLOCK, head.num - number + 1, head.capacity - place)
+                file.seek(head.head_bytes + place * head.layout.itemsize)
+                data = file.read(max(min(most, head.num_in_file - place), 0) * head.layout.itemsize)
+                rows = np.frombuffer(data, head.layout)
+                numbers = head.numbers(rows, place)
+                is_it = numbers == np.arange(number, number + len(rows), dtype=np.uint64)
+                number += most
+                if not is_it.all():
+                    rows, numbers = rows[is_it], numbers[is_it]
+                if not len(rows):
+                    continue
+                before = np.uint64(last) if last >= 0 else numbers[0] - np.uint64(1)
+                if (np.diff(numbers, prepend=before) != 1).any():
+                    raise InputError(
+                        f"{head.path} lacks events between others, and no window can be simulated; {AGAIN}"
+                    )
+                last = int(numbers[-1])
+                head.require_calls(rows)
+                yield rows, numbers
+
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        return files.open_seekable(self._head.path, "recording")
+
+    def trace(self, rows: np.ndarray, numbers: np.ndarray, num_left_out: int) -> RankTrace:
+        """Return the trace of records that `blocks` has yielded, when `num_left_out` others are in the
+        file."""
+        return self._head.trace(rows, numbers, num_left_out)
+
+
+def open_traces(recording: Recording) -> dict[int, TraceFile] | None:
+    """Return the files of the traces of a recording, by rank; None if one is of the former version."""
+    opened = {}
+    for rank, one in sorted(recording.ranks.items()):
+        path = recording.path / f"rank-{rank}.trace"
+        if not path.is_file():
+            continue
+        with files.open_seekable(path, "recording") as stream:
+            data = stream.read(_HEAD_BYTES)
+        head = _parse_head(path, data, path.stat().st_size, len(one.calls), one.size)
+        if head is not None:
+            if head.is_former:
+                return None
+            opened[rank] = TraceFile(head)
+    return opened
 
 
 class _Times:
@@ -246,6 +384,11 @@ class _Times:
         self._slopes = np.array(slopes or [tick_s])
         since = (clocks[:, 0] - clocks[0, 0]).astype(np.int64)
         self.clocks_s = np.column_stack([since * tick_s, 1e-9 * clocks[:, 1].astype(float)])
+
+    def ticks(self, seconds: float) -> int:
+        place = int(np.clip(np.searchsorted(1e-9 * self._ns, seconds) - 1, 0, len(self._slopes) - 1))
+        since = (seconds - 1e-9 * float(self._ns[place])) / float(self._slopes[place])
+        return max(int(self._ticks[place]) + round(since), 0)
 
     def seconds(self, ticks: np.ndarray) -> np.ndarray:
         place = np.clip(

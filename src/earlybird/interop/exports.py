@@ -14,6 +14,8 @@ from earlybird.data.layout import LAYOUT_HEADER
 
 RECORDING, PATTERN, LAYOUT, PROFILE, RUN = "recording", "pattern", "layout", "profile", "run"
 REPLAY = "replay"  # which no format takes
+SIMGRID_TRACE = "simgrid-trace"
+FOLDERS = ("osu", SIMGRID_TRACE)  # formats of several files
 
 # Options of some formats, and what they are for.
 _OPTIONS = {
@@ -53,6 +55,9 @@ FORMATS = {
     "goal": ExportFormat((RECORDING, PATTERN), ("combined",), writer="message_exports:write_goal"),
     "chrome-trace": ExportFormat(
         (RECORDING,), (), {"combined": "a trace has every message"}, "message_exports:write_chrome_trace"
+    ),
+    SIMGRID_TRACE: ExportFormat(
+        (RECORDING,), (), {"combined": "a trace has every message", "shape": "its platform has one"}
     ),
     "mpich": ExportFormat((LAYOUT,), ("hosts", "cpus")),
     "openmpi": ExportFormat((LAYOUT,), ("hosts",), _BINDS),

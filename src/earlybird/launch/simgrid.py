@@ -55,7 +55,8 @@ class SimgridLauncher:
         platform.write_text(platform_xml(self.machine))
         settings = {name: value for name, value in request.environment.items() if name.startswith(SETTING)}
         others = {name: value for name, value in request.environment.items() if name not in settings}
-        configuration = self.configuration(request.layout.num_ranks, hosts, scratch) | settings
+        configuration = smpi_configuration(self.machine, request.layout.num_ranks, hosts) | settings
+        configuration |= {"smpi/tmpdir": str(scratch), "smpi/privatization": "dlopen"}
         invocation = Invocation(
             (str(self.mpi.mpiexec),),
             after_program=(
@@ -68,32 +69,30 @@ class SimgridLauncher:
         job = Job(self.name, self.mpi, "core", extra=extra, one_clock=True, stall_cause=_STALL_CAUSE)
         return run_kernel(job, invocation, replace(request, environment=others), scratch, progress)
 
-    def configuration(self, num_ranks: int, hosts: Path, scratch: Path) -> dict[str, str]:
-        """Return the settings of SMPI for a program."""
-        machine = self.machine
-        eager_bytes = str(min(machine.eager_bytes, _MAX_EAGER_BYTES))
-        return {
-            "smpi/np": str(num_ranks),
-            "smpi/hostfile": str(hosts),
-            "smpi/tmpdir": str(scratch),
-            "smpi/privatization": "dlopen",
-            # Only messages take time: the time to simulate is unrelated to the simulated time.
-            "smpi/simulate-computation": "no",
-            "smpi/wtime": "0",
-            "surf/precision": _PRECISION,
-            "network/model": "SMPI",
-            # SMPI's own factors are those of TCP over gigabit Ethernet in 2009.
-            "smpi/bw-factor": "0:1",
-            "smpi/lat-factor": "0:1",
-            "network/crosstraffic": "0",
-            # By default a route of more links gets less of the bandwidth that it shares, as over TCP.
-            **({"network/weight-S": "0"} if machine.network else {}),
-            "smpi/os": f"0:{machine.send_overhead_s:.12g}:0",
-            "smpi/ois": f"0:{machine.send_overhead_s:.12g}:0",
-            "smpi/or": f"0:{machine.receive_overhead_s:.12g}:0",
-            "smpi/async-small-thresh": eager_bytes,
-            "smpi/send-is-detached-thresh": eager_bytes,
-        }
+
+def smpi_configuration(machine: SimulatedMachine, num_ranks: int, hosts: Path) -> dict[str, str]:
+    """Return the settings of SMPI for ranks on `machine`, on the cores that the file `hosts` lists."""
+    eager_bytes = str(min(machine.eager_bytes, _MAX_EAGER_BYTES))
+    return {
+        "smpi/np": str(num_ranks),
+        "smpi/hostfile": str(hosts),
+        # Only messages take time: the time to simulate is unrelated to the simulated time.
+        "smpi/simulate-computation": "no",
+        "smpi/wtime": "0",
+        "surf/precision": _PRECISION,
+        "network/model": "SMPI",
+        # SMPI's own factors are those of TCP over gigabit Ethernet in 2009.
+        "smpi/bw-factor": "0:1",
+        "smpi/lat-factor": "0:1",
+        "network/crosstraffic": "0",
+        # By default a route of more links gets less of the bandwidth that it shares, as over TCP.
+        **({"network/weight-S": "0"} if machine.network else {}),
+        "smpi/os": f"0:{machine.send_overhead_s:.12g}:0",
+        "smpi/ois": f"0:{machine.send_overhead_s:.12g}:0",
+        "smpi/or": f"0:{machine.receive_overhead_s:.12g}:0",
+        "smpi/async-small-thresh": eager_bytes,
+        "smpi/send-is-detached-thresh": eager_bytes,
+    }
 
 
 def cores_of_ranks(layout: Layout, machine: SimulatedMachine) -> list[str]:

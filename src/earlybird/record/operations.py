@@ -25,14 +25,15 @@ from earlybird.data import memory
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import POLLS, STARTS
 from earlybird.data.phases import find_phases
-from earlybird.data.recorded_rank import CALL, CONCURRENT, NULL_PEER, RECEIVED
-from earlybird.data.recorded_trace import COMPLETION
+from earlybird.data.recorded_rank import CALL, CONCURRENT, NULL_PEER, RECEIVED, SENT
+from earlybird.data.recorded_trace import COMPLETION, open_traces
 from earlybird.data.recording import Recording
-from earlybird.data.shell_commands import path_argument
+from earlybird.data.shell_commands import command_text, path_argument
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.models.program import Operation, Semantics
+from earlybird.record.partial_traces import traced_window
 from earlybird.record.sites import phases_of_sites
-from earlybird.record.window import Cut, Window, cut_of
+from earlybird.record.window import Cut, Window, cut_of, fitting_window
 
 _INIT, _FINALIZE = frozenset({"MPI_Init", "MPI_Init_thread"}), frozenset({"MPI_Finalize"})
 _BUFFERED = frozenset({"MPI_Bsend", "MPI_Ibsend", "MPI_Bsend_init"})
@@ -48,8 +49,8 @@ _LOCAL = STARTS | {
     "MPI_Bsend", "MPI_Send_init", "MPI_Bsend_init", "MPI_Ssend_init", "MPI_Rsend_init", "MPI_Recv_init",
     "MPI_Cancel", "MPI_Request_free", "MPI_Pcontrol", "MPI_Comm_set_name",
 }  # fmt: skip
-# What an event takes in a trace, and in memory while it is read and simulated.
-TRACE_RECORD_BYTES, BYTES_PER_EVENT = 64, 800
+# What an event takes in memory while it is read and simulated.
+BYTES_PER_EVENT = 800
 # The order of the operations of one call.
 _POSTED_BEFORE, _COMPUTE, _BEGUN, _POST_RECEIVE, _POST_SEND, _ENTER, _WAIT, _COMPUTE_ON = range(8)
 NO_SITE = -1
@@ -137,30 +138,42 @@ class Operations:
 def operations_of(recording: Recording, window: Window | None = None) -> Operations:
     """Return the operations of a recording, of the window only if one is given, and from the moment on from
     which the events of all ranks are whole. Raises InputError if events are missing after that."""
-    _require_memory(recording)
-    joined = _without_holes(recording)
-    return _Builder(recording, joined, window).build()
+    return _Builder(recording, events_for(recording, window), window).build()
+
+
+def events_for(recording: Recording, window: Window | None) -> Traced:
+    """Return the events that `operations_of` is made of."""
+    if window is None:
+        _require_memory(recording)
+    return _without_holes(recording, window)
 
 
 def _require_memory(recording: Recording) -> None:
     """Refuse more events than fit into memory before they are read."""
-    num = sum(path.stat().st_size // TRACE_RECORD_BYTES for path in recording.path.glob("rank-*.trace"))
+    opened = open_traces(recording) or {}
+    num = sum(len(file) for file in opened.values())
     needed, free = num * BYTES_PER_EVENT, memory.available_memory_bytes()
     if num and needed > free:
-        fitting = free // BYTES_PER_EVENT // max(recording.size, 1)
+        fitting = fitting_window(0.0, recording.run_s * free / needed)
         raise InputError(
             f"the recording {path_argument(recording.path)} has {num} events, whose simulation takes about "
-            f"{format_bytes(needed)} of memory, and {format_bytes(free)} are available; record with "
-            f"--events {fitting}, which keeps the latest of each rank, or use a machine with more memory"
+            f"{format_bytes(needed)} of memory, and {format_bytes(free)} are available; give {fitting}, "
+            "which fits if events are spread evenly, or use a machine with more memory"
         )
 
 
-def _without_holes(recording: Recording) -> Traced:
+def _without_holes(recording: Recording, window: Window | None) -> Traced:
     path = path_argument(recording.path)
     again = "record the program again with --events all"
+    if recording.command:
+        new = recording.path.with_name(f"{recording.path.name}-events")
+        command = (
+            f"earlybird record --events all -o {path_argument(new)} -- {command_text(recording.command)}"
+        )
+        again += f": {command}"
     if recording.missing:
         raise InputError(f"{named_ranks(recording.missing)} of the recording {path} left no file; {again}")
-    joined = traced(recording)
+    joined = traced(recording) if window is None else traced_window(recording, window, BYTES_PER_EVENT)
     if joined is None:
         raise InputError(f"the recording {path} has no events, which a simulation needs; {again}")
     events = joined.events
@@ -234,7 +247,7 @@ class _Builder:
             )
         cut = Cut(begun_s, np.full(recording.size, np.inf))
         if window is not None:
-            cut = cut_of(window, events, begun_s, ended_s, joined.whole_from_s)
+            cut = cut_of(window, events, begun_s, ended_s, joined.whole_from_s, joined.num_before)
         self.cut, self.from_s = cut, float(cut.from_s.min())
         self.until_s = float(np.minimum(cut.until_s, ended_s).max())
         self.window = "" if window is None else f"--window {window.text}"
@@ -274,6 +287,14 @@ class _Builder:
         if not joined.reaches_back:  # their sends were overwritten
             self.num_under_way += self.num_unmatched
             self.num_unmatched = 0
+        elif joined.num_before is not None:  # their other ends may have been left out
+            is_known = (events.kind != COMPLETION) & (np.minimum(events.tag, events.peer) >= 0)
+            is_known &= (events.communicator >= 0) & ~events.is_call(PARTITIONED)
+            is_known[matches.sent] = is_known[matches.received] = False
+            is_received &= is_known
+            is_sent = is_known & (events.role == SENT) & self.is_whole_call[of_call]
+            self.num_under_way += int(is_sent.sum()) + int((is_received & ~self.end[of_call]).sum())
+            self.num_unmatched -= int(is_received.sum())
         self.groups: list[Collective] = []
         self.immediate: list[Collective] = []
         for groups, kept in ((joined.groups, self.groups), (joined.immediate, self.immediate)):
@@ -316,8 +337,9 @@ class _Builder:
         starts = np.flatnonzero((events.role == CALL) & (events.kind != COMPLETION) & (events.request > 0))
         posting = _lookup(key[starts], key[received])
         post_call = _taken(of_call[starts], posting, of_call[received])
-        # What was posted before the window is posted at its begin.
+        # What was posted before the window, perhaps by a call that is left out, is posted at its begin.
         is_before = ~self.is_called[post_call]
+        is_before |= (posting < 0) & (events.posted_s[received] < self.cut.from_s[events.rank[received]])
         self._add(post_call[~is_before], _POST_RECEIVE, Operation.RECEIVE, 0.0, message[~is_before])
         first_calls = calls[np.searchsorted(self.timeline[calls], self.timeline[of_call[received]])]
         self._add(first_calls[is_before], _POSTED_BEFORE, Operation.RECEIVE, 0.0, message[is_before])

@@ -1,6 +1,7 @@
 """Windows of a recorded run: which part of it is simulated, by time or by calls of a collective."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from earlybird.analysis.events import COLLECTIVES, Events
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.units import format_seconds, parse_duration, shortened
+from earlybird.data.units import format_bytes, format_seconds, parse_duration, shortened
 
 _MOMENTS, _CALLS = "2s..5s or 2s..", "MPI_Allreduce:10..20"
 _NUMBERS = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
@@ -80,18 +81,64 @@ class Cut:
     until_s: np.ndarray
 
 
-def cut_of(window: Window, events: Events, begun_s: np.ndarray, ended_s: np.ndarray, whole_s: float) -> Cut:
+def require_known_begin(window: Window, has_dropped: bool) -> None:
+    if has_dropped:
+        raise InputError(
+            f"--window is {window.text}, and how long after MPI_Init events are is not known, since older "
+            "ones were overwritten; give calls of a collective, or leave --window out"
+        )
+
+
+def require_calls(window: Window, num: np.ndarray) -> None:
+    """Raise InputError if a rank has not all calls of the window, with `num` calls of each rank, (P,)."""
+    if num.min() < window.last:
+        has = labels.counted(int(num.min()), "call")
+        raise InputError(
+            f"--window is {window.text}, and rank {int(num.argmin())} has {has} of {window.call} in its "
+            "events; give calls that every rank makes"
+        )
+
+
+def too_large(window: Window, num: int, bytes_per_event: int, free_bytes: int) -> InputError:
+    """Return the error for a window whose events do not fit into memory, with one that does if the events are
+    spread evenly over it."""
+    needed, share = num * bytes_per_event, free_bytes / (num * bytes_per_event)
+    if window.call:
+        last = window.first + max(int((window.last - window.first + 1) * share) - 1, 0)
+        fitting = f"{window.call}:{window.first}..{last}"
+    elif np.isfinite(window.until_s):
+        fitting = fitting_window(window.from_s, (window.until_s - window.from_s) * share)
+    else:
+        fitting = f"a window of {100 * share:.2g} % of this one"
+    return InputError(
+        f"--window {window.text} has {num} events, whose simulation takes about {format_bytes(needed)} of "
+        f"memory, and {format_bytes(free_bytes)} are available; give {fitting}, which fits if events are "
+        "spread evenly, or use a machine with more memory"
+    )
+
+
+def fitting_window(from_s: float, duration_s: float) -> str:
+    """Return the option for a window of so many seconds, rounded down to two digits."""
+    step = 10.0 ** (np.floor(np.log10(max(duration_s, 1e-9))) - 1)
+    duration_s = np.floor(duration_s / step) * step
+    return f"--window {from_s:g}s..{from_s + duration_s:.6g}s"
+
+
+def cut_of(
+    window: Window,
+    events: Events,
+    begun_s: np.ndarray,
+    ended_s: np.ndarray,
+    whole_s: float,
+    num_before: Mapping[int, int] | None = None,
+) -> Cut:
     """Return the cut of a run whose ranks began at `begun_s` and end at `ended_s`, (P,), and whose events are
-    whole from `whole_s` on. Raises InputError for what is not in the run."""
+    whole from `whole_s` on; `num_before` as in `Traced`. Raises InputError for what is not in the run."""
     first_s, last_s = float(begun_s.min()), float(ended_s.max())
     if window.call:
-        cut = _cut_of_calls(window, events, len(begun_s))
+        cut = _cut_of_calls(window, events, len(begun_s), num_before or {})
     else:
-        if np.isfinite(whole_s):
-            raise InputError(
-                f"--window is {window.text}, and how long after MPI_Init events are is not known, since "
-                "older ones were overwritten; give calls of a collective, or leave --window out"
-            )
+        require_known_begin(window, bool(np.isfinite(whole_s)))
         if first_s + window.from_s >= last_s:
             raise InputError(
                 f"--window is {window.text}, and the run ends after {format_seconds(last_s - first_s)}; give "
@@ -107,16 +154,12 @@ def cut_of(window: Window, events: Events, begun_s: np.ndarray, ended_s: np.ndar
     return cut
 
 
-def _cut_of_calls(window: Window, events: Events, size: int) -> Cut:
+def _cut_of_calls(window: Window, events: Events, size: int, num_before: Mapping[int, int]) -> Cut:
     calls = np.flatnonzero(events.is_call(frozenset({window.call})) & (events.calls > 0))
     calls = calls[np.lexsort([events.begin_s[calls], events.rank[calls]])]
+    before = np.array([num_before.get(rank, 0) for rank in range(size)])
     num = np.bincount(events.rank[calls], minlength=size)
-    if num.min() < window.last:
-        has = labels.counted(int(num.min()), "call")
-        raise InputError(
-            f"--window is {window.text}, and rank {int(num.argmin())} has {has} of {window.call} in its "
-            "events; give calls that every rank makes"
-        )
-    begins = np.concatenate([[0], np.cumsum(num)[:-1]])
+    require_calls(window, before + num)
+    begins = np.concatenate([[0], np.cumsum(num)[:-1]]) - before
     first, last = (calls[begins + number - 1] for number in (window.first, window.last))
     return Cut(events.begin_s[first], events.end_s[last])

@@ -5,14 +5,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from earlybird.analysis.waits import traced
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL
 from earlybird.data.recording import load_recording
 from earlybird.models.program import Semantics, simulate
-from earlybird.record import simulation
+from earlybird.record import partial_traces, simulation
 from earlybird.record.conditions import conditions_as_recorded
-from earlybird.record.operations import operations_of
+from earlybird.record.operations import Operations, _Builder, operations_of
 from earlybird.record.window import Window
 from tests import recordings
 from tests.python.models.program_texts import Written, network
@@ -133,3 +135,50 @@ def test_any_window_of_a_run_can_be_simulated(tmp_path_factory, seed, begin, len
     found = simulation.predict_program(operations, given_as)
     assert found.recorded_s == pytest.approx(min(until_s, last_s) - from_s, abs=1e-8)
     assert 0 < found.as_recorded_s <= last_s + found.recorded_s
+
+
+def _equal(found, expected):
+    """Whether operations are the same, except for the positions of their events."""
+    for name in Operations.__dataclass_fields__:
+        one, other = getattr(found, name), getattr(expected, name)
+        if name == "kept_s" or name == "in_calls_s":
+            assert one == pytest.approx(other, abs=1e-9)
+        elif isinstance(one, np.ndarray) and one.dtype.kind == "f":
+            np.testing.assert_allclose(one, other, atol=1e-9, err_msg=name)
+        elif isinstance(one, np.ndarray) and name != "event":
+            np.testing.assert_array_equal(one, other, err_msg=name)
+        elif not isinstance(one, np.ndarray):
+            assert one == other, name
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, 2**32 - 1), st.floats(0, 0.9), st.floats(0.05, 1), st.sampled_from([1000, 13, 29]),
+    st.booleans(),
+)  # fmt: skip
+def test_windows_that_are_read_in_parts_are_those_of_the_whole_trace(
+    tmp_path_factory, seed, begin, length, capacity, is_of_calls
+):
+    written = random_program(np.random.default_rng(seed))
+    traces, last_s = _traces(written)
+    folder = recordings.on_disk(tmp_path_factory.mktemp("parts") / "rec", RANKS, [])
+    for rank, rows in enumerate(traces):
+        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, capacity, begin_s=1000.0))
+    recording = load_recording(folder)
+    window = Window("part", begin * last_s, (begin + length) * last_s)
+    if is_of_calls:
+        num = min(sum(row[2] == ALLREDUCE for row in rows[-capacity:]) for rows in traces)
+        first = 1 + int(begin * num)
+        window = Window("part", call="MPI_Allreduce", first=first, last=first + int(length * (num - first)))
+    try:
+        expected = _Builder(recording, traced(recording), window).build()
+    except InputError:  # perhaps for another of several reasons
+        with pytest.raises(InputError):
+            operations_of(recording, window)
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(partial_traces, "_MARGIN_S", 2e-9)
+        patched.setattr("earlybird.data.recorded_trace._BLOCK", 7)
+        found = operations_of(recording, window)
+    assert max(found.event) <= max(expected.event)
+    _equal(found, expected)

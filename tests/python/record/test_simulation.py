@@ -1,6 +1,7 @@
 """Simulated recordings: runs of two ranks whose times can be computed by hand, and what is refused."""
 
 import json
+import struct
 from dataclasses import replace
 
 import numpy as np
@@ -438,13 +439,41 @@ def test_window_before_the_events_that_are_kept_is_refused(recorded):
         operations_of(load_recording(recorded(capacity=3)), parse_window("0s..1ms"))
 
 
-def test_more_events_than_fit_are_refused_with_the_memory_and_the_number_that_fits(recorded, monkeypatch):
-    monkeypatch.setattr("earlybird.data.memory.available_memory_bytes", lambda: 10 * BYTES_PER_EVENT)
-    folder = recorded(capacity=10**6)
-    with pytest.raises(InputError, match=r"events, whose simulation takes about .*--events 5,"):
-        big = folder / "rank-0.trace"
-        with big.open("r+b") as file:  # sparse
-            file.truncate(10**9 * 64)
+@pytest.mark.parametrize(
+    ("window", "num", "reason"),
+    [
+        (None, 12, r"has 12 events, whose simulation takes about .*give --window 0s\.\.[0-9.]+s, which fits"),
+        ("0s..", 12, r"--window 0s\.\. has 12 events, .*give a window of 83 % of this one"),
+        ("0s..1s", 12, r"give --window 0s\.\.0\.83s,"),
+        ("MPI_Allreduce:1..1", 8, r"give MPI_Allreduce:1\.\.1,"),
+    ],
+)  # fmt: skip
+def test_more_events_than_fit_are_refused_with_the_memory_and_the_window_that_fits(
+    recorded, monkeypatch, window, num, reason
+):
+    folder = recorded()
+    free = 10 if num == 12 else 5
+    monkeypatch.setattr("earlybird.data.memory.available_memory_bytes", lambda: free * BYTES_PER_EVENT)
+    with pytest.raises(InputError, match=reason):
+        operations_of(load_recording(folder), window and parse_window(window))
+
+
+def test_a_window_of_a_recording_that_does_not_fit_is_simulated(recorded, monkeypatch):
+    folder = recorded()
+    expected = operations_of(load_recording(folder))
+    monkeypatch.setattr("earlybird.record.partial_traces._MARGIN_S", 1e-6)
+    monkeypatch.setattr("earlybird.data.memory.available_memory_bytes", lambda: 11 * BYTES_PER_EVENT)
+    found = operations_of(load_recording(folder), parse_window("0s..150ms"))
+    assert found.num_calls < expected.num_calls and found.recorded_s == pytest.approx(0.15)
+
+
+def test_a_billion_events_are_refused_before_they_are_read(recorded):
+    folder = recorded(capacity=10**9)
+    with (folder / "rank-0.trace").open("r+b") as file:  # sparse
+        file.seek(16)
+        file.write(struct.pack("=Q", 10**9))  # records of this rank
+        file.truncate(10**9 * 64 + recordings.TRACE_HEAD_BYTES)
+    with pytest.raises(InputError, match=r"has 1000000006 events, .* takes about 745 GiB of memory, and"):
         operations_of(load_recording(folder))
 
 

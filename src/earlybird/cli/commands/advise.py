@@ -12,13 +12,17 @@ from earlybird.advise.aggregation import advise_aggregation
 from earlybird.advise.collective import advise_collectives
 from earlybird.advise.layout import COUNT, INTERRUPT, SWAPS, Swaps, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
-from earlybird.cli.commands.predict_program import MAX_PARTITIONS
 from earlybird.cli.options.command import FORMAT, given_arguments, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
 from earlybird.cli.options.mesh import MeshOptions
 from earlybird.cli.options.nodes import EqualNodes, PatternPlace
 from earlybird.cli.options.outputs import check_output, check_pattern_output, write_parts
-from earlybird.cli.options.program import RecordedProgram, RecordingArgument
+from earlybird.cli.options.program import (
+    NoisePercent,
+    RecordedProgram,
+    RecordingArgument,
+    partitions_option,
+)
 from earlybird.cli.options.shared import (
     MAPPING,
     BufferOptions,
@@ -152,22 +156,9 @@ def program(
     ] = None,
     partitions: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            max=MAX_PARTITIONS,
-            help="Also send each message in so many partitions, early.  [default: one per thread, if the "
-            "arrivals of threads were recorded]",
-        ),
+        partitions_option("  [default: one per thread, if the arrivals of threads were recorded]"),
     ] = None,
-    noise_percent: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=100,
-            help="How much later the last partition is ready, in percent of what is computed before the send."
-            "  [default: as recorded, or 4]",
-        ),
-    ] = None,
+    noise_percent: NoisePercent = None,
     format: Format = FORMAT,
 ) -> None:
     """Recommend changes of a recorded program and of its settings.

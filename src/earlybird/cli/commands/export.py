@@ -12,7 +12,15 @@ from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_triple
 from earlybird.interop import exports
-from earlybird.interop.exports import FORMATS, LAYOUT, Exported, Writer, formats_of
+from earlybird.interop.exports import (
+    FOLDERS,
+    FORMATS,
+    LAYOUT,
+    SIMGRID_TRACE,
+    Exported,
+    Writer,
+    formats_of,
+)
 from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
 
@@ -30,7 +38,10 @@ def export(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="File to write, with osu: folder to create.  [required]", metavar="FILE"
+            "-o",
+            "--output",
+            help="File to write, with osu and simgrid-trace: folder to create.  [required]",
+            metavar="FILE",
         ),
     ] = None,
     quantity: Annotated[
@@ -63,7 +74,8 @@ def export(
     Of a recording or a pattern, matrix-market is the communication matrix: the row sends to the column; ranks
     count from 1. goal is a schedule for LogGOPSim in which every rank posts all of its receives and sends at
     once. chrome-trace is a timeline of the calls and messages that `earlybird record --events` kept, for
-    https://ui.perfetto.dev.
+    https://ui.perfetto.dev. simgrid-trace is the calls that `--events all` kept, without their times but with
+    the time between them, for `smpirun -replay`.
     For CSV use `earlybird show REC --format csv`, for a pattern `earlybird pattern recording`.
 
     A layout, such as `earlybird advise layout` writes, becomes a file that places each rank: for the mpiexec
@@ -85,7 +97,7 @@ def export(
     given = {"quantity": quantity, "combined": combined, "hosts": hosts, "cpus": cpus, "shape": shape}
     exports.check(source, to, given)
     if output is None:
-        raise InputError(f"-o is missing; give the {'folder' if to == 'osu' else 'file'} to write")
+        raise InputError(f"-o is missing; give the {'folder' if to in FOLDERS else 'file'} to write")
     exported = exports.export(source, to, output, given, _launch_writer(to))
     if json:
         print_json({"file": str(output), "format": to} | exported.facts)
@@ -98,12 +110,36 @@ def _launch_writer(to: str) -> Writer | None:
     """Return the writer of a format that the package `launch` knows; None if it is another one."""
     if LAYOUT in FORMATS[to].sources:
         return partial(_write_placement, to=to)
+    if to == SIMGRID_TRACE:
+        return _write_replay_trace
     if to == "simgrid-platform":
         from earlybird.interop.model_exports import write_platform
         from earlybird.launch.simgrid import platform_xml
 
         return partial(write_platform, platform_xml=platform_xml)
     return None
+
+
+def _write_replay_trace(source: Path, output: Path) -> Exported:
+    from earlybird.data.labels import counted
+    from earlybird.data.recording import load_recording
+    from earlybird.record.operations import operations_of
+    from earlybird.record.replay_trace import INDEX, write_replay_trace
+
+    operations = operations_of(load_recording(source))
+    made = write_replay_trace(operations, output)
+    use = (
+        f"smpirun -np {operations.size} -platform PLATFORM.xml -hostfile HOSTS -replay "
+        f"{path_argument(output / INDEX)}"
+    )
+    remarks: tuple[str, ...] = ()
+    if made.num_kept:
+        remarks = (
+            f"warning: {counted(made.num_kept, 'collective')} not of all ranks, or without an action, "
+            "have their recorded cost",
+        )
+    text = f"{counted(made.num_actions, 'action')} of {operations.size} ranks; use it with: {use}"
+    return Exported({"actions": made.num_actions, "ranks": operations.size, "use": use}, text, remarks)
 
 
 def _write_placement(

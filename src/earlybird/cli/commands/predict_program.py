@@ -9,7 +9,13 @@ import typer
 
 from earlybird.cli.options.command import FORMAT
 from earlybird.cli.options.outputs import check_output
-from earlybird.cli.options.program import RecordedProgram, RecordingArgument, other_placement
+from earlybird.cli.options.program import (
+    NoisePercent,
+    RecordedProgram,
+    RecordingArgument,
+    other_placement,
+    partitions_option,
+)
 from earlybird.cli.options.shared import load_profiles
 from earlybird.data.errors import InputError
 from earlybird.present.render.data import Format
@@ -20,10 +26,10 @@ if TYPE_CHECKING:
     from earlybird.record.conditions import Conditions
     from earlybird.record.operations import Operations
     from earlybird.record.simulation import Change
+    from earlybird.record.window import Window
 
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 _MAX_FACTOR = 1e6
-MAX_PARTITIONS = 1024
 
 
 def program(
@@ -65,23 +71,8 @@ def program(
             help="Collectives as messages of an algorithm, such as allreduce=ring; repeat for several."
         ),
     ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            max=MAX_PARTITIONS,
-            help="Send each message in so many partitions, all but the last while its sender computes.",
-        ),
-    ] = None,
-    noise_percent: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=100,
-            help="How much later the last partition is ready, in percent of what is computed before the send."
-            "  [default: as threads arrived, 4 if that was not recorded]",
-        ),
-    ] = None,
+    partitions: Annotated[int | None, partitions_option()] = None,
+    noise_percent: NoisePercent = None,
     aggregate: Annotated[
         bool,
         typer.Option(
@@ -117,32 +108,36 @@ def program(
     from earlybird.record.window import parse_window
 
     check_output(trace)
-    asked = recorded.question(recording, [], window=None if window is None else parse_window(window))
+    chosen = None if window is None else parse_window(window)
+    asked = recorded.question(recording, [], window=chosen)
     operations, share = asked.operations, asked.recording.core_wait_share
     as_recorded = conditions_as_recorded(operations, asked.profile, asked.place.layout)
     changes = _changes(operations, to_profile, to_layout, settings, compute, balance, progress)
     changes += _message_changes(operations, algorithm, aggregate, partitions, noise_percent)
     simulated = predict_program(operations, as_recorded, changes, share, tolerance)
     if trace is not None:
-        _write_trace(trace, asked, as_recorded, changes)
+        _write_trace(trace, asked, chosen, as_recorded, changes)
         note(f"wrote {trace}, the simulated run; open it in ui.perfetto.dev")
     print_simulated_program(with_recording(simulated, asked.recording), format)
 
 
 def _write_trace(
-    path: Path, asked: "ProgramQuestion", as_recorded: "Conditions", changes: "Sequence[Change]"
+    path: Path,
+    asked: "ProgramQuestion",
+    window: "Window | None",
+    as_recorded: "Conditions",
+    changes: "Sequence[Change]",
 ) -> None:
     """Write the calls and messages of the run with all changes, as `earlybird export --to chrome-trace` does
     of the recorded run."""
-    from earlybird.analysis.waits import traced
     from earlybird.data import files
     from earlybird.interop.chrome_trace import chrome_trace
     from earlybird.record.conditions import once_rewritten, simulate_run
+    from earlybird.record.operations import events_for
     from earlybird.record.simulated_trace import trace_at
     from earlybird.record.simulation import with_changes
 
-    joined = traced(asked.recording)
-    assert joined is not None  # operations were made of it
+    joined = events_for(asked.recording, window)
     operations, given = once_rewritten(asked.operations, with_changes(as_recorded, changes))
     _, run = simulate_run(operations, given)
     events, matches = trace_at(joined.events, joined.matches, operations, run.end_s)

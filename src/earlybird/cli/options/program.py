@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,29 @@ if TYPE_CHECKING:
 
 RecordingArgument = Annotated[
     Path, typer.Argument(metavar="REC/", help="Recording, the folder of `earlybird record`.")
+]
+
+
+MAX_PARTITIONS = 1024
+
+
+def partitions_option(default: str = "") -> Any:
+    """Return `--partitions`, with what it is by default."""
+    return typer.Option(
+        min=2,
+        max=MAX_PARTITIONS,
+        help=f"Send each message in so many partitions, all but the last while its sender computes.{default}",
+    )
+
+
+NoisePercent = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=100,
+        help="How much later the last partition is ready, in percent of what is computed before the send."
+        "  [default: as threads arrived, 4 if that was not recorded]",
+    ),
 ]
 
 

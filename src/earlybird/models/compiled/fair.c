@@ -20,6 +20,8 @@ typedef struct {
   uint32_t src_end, dst_end;
 } pair;
 
+enum { AHEAD = 24 }; /* pairs that are fetched before they are needed */
+
 struct eb_flows {
   int64_t num_messages, num_classes, num_ranks, num_bundles, num_pairs, num_groups;
   bool by_process;
@@ -478,8 +480,11 @@ static void settle(run *r, const full_end *full) {
   group_end *group = &at->groups[full->group];
   if (group->rising == 0) return;
   at->level[full->group] = full->level;
-  for (uint32_t p = at->first_pair[full->group]; group->rising && p < at->first_pair[full->group + 1]; p++) {
+  const uint32_t end_of_pairs = at->first_pair[full->group + 1];
+  for (uint32_t p = at->first_pair[full->group]; group->rising && p < end_of_pairs; p++) {
     const uint32_t other_end = at->other_ends[p];
+    /* The pairs of a receiving end are far apart: to wait for their weights was most of the time of large exchanges. */
+    if (p + AHEAD < end_of_pairs) __builtin_prefetch(&r->pair_weight[at->pairs[p + AHEAD]]);
     if (other->level[other_end] != INFINITY) continue;
     const double weight = r->pair_weight[at->pairs[p]];
     if (weight == 0) continue; /* its messages are complete */
