@@ -10,6 +10,7 @@ from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.levels import LEVELS
+from earlybird.data.pipeline_form import PipelineForm
 from earlybird.data.profile import Profile
 from earlybird.data.recording import MIN_CORE_WAIT
 from earlybird.data.schema import Estimate
@@ -29,6 +30,7 @@ from earlybird.predict.parts import bandwidth_up_to, table
 from earlybird.predict.what_if import changed_profile, scaled_profile, tolerance_curve
 from earlybird.record import message_changes
 from earlybird.record.collective_costs import cost_ratios, scaled
+from earlybird.record.early_messages import early_costs, measured_pipelines, path_remarks
 from earlybird.record.operations import (
     ALWAYS,
     EARLY,
@@ -127,19 +129,50 @@ def _costs(given: Conditions, name: str, size_bytes: np.ndarray, most: int) -> t
     return number.reshape(-1), costs
 
 
+def _costs_of_early(
+    given: Conditions, name: str, form: PipelineForm, size_bytes: np.ndarray, most: int
+) -> tuple[np.ndarray, list[_Cost]]:
+    """Return the same of messages in partitions, as far as the profile has measured them; what changes the
+    level changes them in proportion."""
+    of_level, level_costs = _costs(given, name, size_bytes, most)
+    of_measured, measured_costs = _costs(replace(given, profile=given.measured), name, size_bytes, most)
+    of_form, form_costs = early_costs(form, size_bytes)
+    _, first, number = np.unique(len(form_costs) * of_level + of_form, return_index=True, return_inverse=True)
+    costs = []
+    for k in first.tolist():
+        own, now, before = form_costs[of_form[k]], level_costs[of_level[k]], measured_costs[of_measured[k]]
+        latency_s = own.latency_s * (now.latency_s / before.latency_s if before.latency_s else 1.0)
+        rates = own.bandwidth_bytes_per_s * now.bandwidth_bytes_per_s / before.bandwidth_bytes_per_s[0]
+        costs.append(_Cost(latency_s, rates, now.is_between, now.waits))
+    return number.reshape(-1), costs
+
+
+def _costs_by_message(
+    operations: Operations, given: Conditions, most: int
+) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, list[_Cost]]]]:
+    """Yield messages that have costs in common, with these."""
+    of_level = given.layout.level(operations.src, operations.dst)
+    threads = max(map(len, operations.leads_s.values()), default=1)
+    for k, name in enumerate(LEVELS):
+        here = np.flatnonzero(of_level == k)
+        early = here[operations.sender[here] == EARLY]
+        form = measured_pipelines(given.measured, name, threads) if len(early) else None
+        if form is not None:
+            here = np.setdiff1d(here, early)
+            yield early, _costs_of_early(given, name, form, operations.bytes[early], most)
+        if len(here):
+            yield here, _costs(given, name, operations.bytes[here], most)
+
+
 def _network(operations: Operations, given: Conditions) -> tuple[Network, np.ndarray, np.ndarray]:
     """Return the network, the class of each message, and the (C,) overheads of senders."""
     layout = given.layout
-    of_level = layout.level(operations.src, operations.dst)
     most = int(np.bincount(layout.node).max())
     costs: list[_Cost] = []
-    number = np.zeros(len(of_level), np.int64)
-    for k, name in enumerate(LEVELS):
-        here = np.flatnonzero(of_level == k)
-        if len(here):
-            own, of_own = _costs(given, name, operations.bytes[here], most)
-            number[here] = len(costs) + own
-            costs += of_own
+    number = np.zeros(len(operations.bytes), np.int64)
+    for here, (own, of_own) in _costs_by_message(operations, given, most):
+        number[here] = len(costs) + own
+        costs += of_own
     if not costs:  # no messages
         costs = [_Cost(0.0, np.ones(most), False, False)]
     # A class is a cost and whether the sender waits in any case.
@@ -627,6 +660,7 @@ def predict_program(
             low, high = _spread(operations, as_recorded, simulated, after, after_s / before_s)
         if _has_other_network(as_recorded, after):
             low, high = _with_kept_costs(simulated, after, keeps_cost, after_s, (low, high))
+    notes += path_remarks(simulated, after.layout, after.measured)
     if remark := kept_remark(operations, recorded_s):
         notes.append(remark)
     if operations.num_unmatched:
