@@ -28,7 +28,7 @@ from earlybird.data.schema import Estimate
 from earlybird.data.simulated_machine import SimulatedMachine
 from earlybird.data.simulated_program import simulated_program_from_json
 from earlybird.data.units import format_bytes
-from earlybird.launch.simgrid import SimgridLauncher, cores_of_ranks, platform_xml
+from earlybird.launch.simgrid import cores_of_ranks, platform_xml, smpi_configuration
 from earlybird.machine.flavours import find_flavour
 from tests.recordings import ALLREDUCE, FINALIZE, INIT, IRECV, ISEND, WAITALL, on_disk, trace_file
 

@@ -100,7 +100,7 @@ def test_a_receiver_that_fails_neither_holds_its_sender_nor_disturbs_another_cha
 
 @pytest.mark.mpi
 def test_blocks_that_are_possible_are_given_and_used_again_for_a_little_less(any_mpi, tmp_path):
-    run_parts(tmp_path, any_mpi, "node_pool", ("node/pool.c", "node/shared_file.c"))
+    run_parts(tmp_path, any_mpi, "node_pool", ("node/pool.c", "node/near_ranks.c", "node/shared_file.c"))
 
 
 @pytest.mark.mpi
@@ -109,12 +109,18 @@ def test_a_direct_transfer_is_copied_by_whichever_side_is_there_and_ends_whichev
     run_parts(tmp_path, any_mpi, "direct_of_channel", parts, "-Dmalloc=malloc_or_refuse")
 
 
-def starts_by_path(mpi, env, program=None):
-    """Count the starts that travelled on each path, by name, of a program or of transfers of many sizes."""
+def statistics_of(mpi, env, program=None):
+    """Return what a program, or transfers of many sizes, print with their statistics."""
     flavour = find_flavour(mpi)
     variables = PLANS_FROM_64_BYTES | {"EARLYBIRD_STATS": "1"} | env
     status, text = run_ranks(flavour, 2, program or [suite_program(flavour), ORDER], variables, 60)
     assert status == 0, text[-3000:]
+    return text
+
+
+def starts_by_path(mpi, env, program=None):
+    """Count the starts that travelled on each path, by name."""
+    text = statistics_of(mpi, env, program)
     rows = re.findall(r"^ +(message|ring|direct) +(\d+) +(\d+) +(\d+) +(\d+)$", text, re.MULTILINE)
     return {path: int(starts) for path, _, starts, _, _ in rows}
 
@@ -127,6 +133,25 @@ def test_statistics_name_the_path_of_the_requests(mpi):
         starts = starts_by_path(mpi, {"EARLYBIRD_NODE_PATH": path})
         assert starts[path] > 0 and starts["message"] > 0  # the first two starts of each request
         assert starts[other] == 0
+
+
+@pytest.mark.mpi
+@pytest.mark.one_mpi
+@pytest.mark.parametrize(
+    ("env", "reason"),
+    [
+        ({"EARLYBIRD_NODE_PATH": "ring", "EARLYBIRD_PAIR_BYTES": "4096"}, "bytes of shared memory; set"),
+        ({"EARLYBIRD_NODE_PATH": "direct", "EARLYBIRD_PAIR_BYTES": "0"}, "bytes of shared memory; set"),
+        ({"EARLYBIRD_NODE_PATH": "ring", "EARLYBIRD_SEGMENTS": "2"}, "EARLYBIRD_SEGMENTS or"),
+    ],
+    ids=("large", "none", "segments"),
+)
+def test_a_request_that_cannot_take_the_path_asked_for_is_reported_once(any_mpi, env, reason):
+    text = statistics_of(any_mpi, env)
+    path = env["EARLYBIRD_NODE_PATH"]
+    reported = re.findall(rf"^earlybird: rank (\d): EARLYBIRD_NODE_PATH is {path}, but .*$", text, re.M)
+    assert 1 <= len(reported) == len(set(reported)) and reason in text, text[-3000:]
+    assert re.search(rf"^[1-9]\d* send requests within a node cannot use .* \({path}\)$", text, re.M)
 
 
 @pytest.mark.mpi

@@ -9,6 +9,7 @@
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/process/clock.h"
 #include "partitioned/process/send_time.h"
+#include "partitioned/wire/asked_path.h"
 #include "partitioned/wire/tracking.h"
 
 #define NEVER UINT64_MAX
@@ -391,16 +392,26 @@ static bool reserve(eb_adaptation *own, int64_t *message, int path) {
   return eb_wire_reserve(own->wire, (eb_path)path, most, offset_in(message, path));
 }
 
-/* The path that the configuration asks for, or messages. */
-static eb_path path_asked_for(void) {
-  const eb_node_path asked = eb_world.config.node_path;
-  return asked == EB_NODE_RING ? EB_PATH_RING : asked == EB_NODE_DIRECT ? EB_PATH_DIRECT : EB_PATH_MESSAGE;
+/* The sender cannot use the path that is asked for. */
+static void note_refused(eb_adaptation *own, int num_segments) {
+  const unsigned bit = 1U << eb_asked_path();
+  if (!(own->paths_without_memory & bit)) eb_asked_path_refused(own->transfer, eb_wire_is_framed(own->wire), num_segments);
+  own->paths_without_memory |= bit;
+}
+
+/* The same, because it never names one. */
+static void note_without_message(eb_adaptation *own) {
+  if (eb_asked_path() != EB_PATH_MESSAGE && own->transfer->is_send && (eb_wire_is_framed(own->wire) || !exchanges(own->transfer)))
+    note_refused(own, eb_wire_segments(own->wire)->num);
 }
 
 /* Fills in where the memory is, if the message names some. */
 static void provide_memory(eb_adaptation *own, int64_t *message) {
-  const eb_path asked = path_asked_for();
-  if (asked != EB_PATH_MESSAGE && reserve(own, message, asked)) message[MESSAGE_PATH] = message[MESSAGE_TRIED_PATH] = asked;
+  const eb_path asked = eb_asked_path();
+  if (asked != EB_PATH_MESSAGE) {
+    if (reserve(own, message, asked)) message[MESSAGE_PATH] = message[MESSAGE_TRIED_PATH] = asked;
+    else note_refused(own, (int)message[MESSAGE_NUM]);
+  }
   for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) {
     if (!names(message, path) || reserve(own, message, path)) continue;
     /* Others of the kind may have what this channel cannot have. */
@@ -450,7 +461,7 @@ static bool are_ends(const int64_t *end_byte, int64_t num, int64_t path, int64_t
   for (int64_t s = 0; s < num; before = end_byte[s++])
     if (end_byte[s] < before || end_byte[s] > total_bytes) return false;
   if (before != total_bytes || path < EB_PATH_MESSAGE || path >= EB_NUM_PATHS) return false;
-  return path == EB_PATH_MESSAGE || num <= (path == EB_PATH_RING ? EB_RING_MAX_SEGMENTS : EB_DIRECT_MAX_SEGMENTS);
+  return path == EB_PATH_MESSAGE || num <= EB_NODE_MAX_SEGMENTS;
 }
 
 static bool is_valid(const eb_adaptation *own) {
@@ -495,6 +506,7 @@ static int exchange_message(eb_adaptation *own) {
 int eb_adaptation_start(eb_adaptation *own, uint64_t start) {
   own->start = start;
   if (eb_wire_is_framed(own->wire)) own->next_due = NEVER; /* the messages of an adaptation have tags */
+  note_without_message(own);
   const int rc = is_due(own) ? exchange_message(own) : MPI_SUCCESS;
   return rc == MPI_SUCCESS ? observe_start(own) : rc;
 }

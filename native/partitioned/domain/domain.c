@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "partitioned/node/near_ranks.h"
 #include "partitioned/node/neighbours.h"
 #include "partitioned/node/pool.h"
 #include "partitioned/process/world.h"
@@ -92,9 +93,9 @@ static void find_near(const eb_config *config) {
   PMPI_Group_free(&own);
   if (config->node_path != EB_NODE_OFF) {
     const bool is_direct_asked = config->node_path == EB_NODE_DIRECT;
-    eb_pool_begin(node, eb_domain.size, config->node_bytes, config->pair_bytes,
-                  is_direct_asked || config->node_path == EB_NODE_RING);
-    eb_neighbours_begin(node, found, eb_domain.size, is_direct_asked);
+    if (!eb_near_begin(found, num)) eb_abort(EB_NO_MEMORY);
+    eb_pool_begin(node, config->node_bytes, config->pair_bytes, is_direct_asked || config->node_path == EB_NODE_RING);
+    eb_neighbours_begin(node, is_direct_asked);
   }
   PMPI_Comm_free(&node);
   free(ranks);
@@ -139,6 +140,7 @@ bool eb_domain_begin(const eb_members *members, eb_config *config) {
 void eb_domain_end(void) {
   eb_neighbours_end();
   eb_pool_end();
+  eb_near_end();
   free(eb_domain.is_near);
   free(eb_domain.rank_of_world);
   eb_domain = (eb_domain_state){.comm = MPI_COMM_NULL};

@@ -1,11 +1,9 @@
 /* The words that two sides of a direct transfer share, and in which order they are read and written. */
 #include "partitioned/node/direct.h"
 
-enum { FAILED = 1 << (EB_DIRECT_COUNT_BITS - 1) };
+enum { FAILED = 1 << (EB_CHUNK_BITS - 1) };
 
-static uint64_t word(uint64_t start, int num) { return start << EB_DIRECT_COUNT_BITS | (uint64_t)num; }
-static uint64_t start_of(uint64_t of) { return of >> EB_DIRECT_COUNT_BITS; }
-static int num_of(uint64_t of) { return (int)(of & (FAILED - 1)); }
+static int num_of(uint64_t count) { return (int)(count & (FAILED - 1)); }
 
 void eb_direct_format(void *memory) {
   eb_direct_memory *const shared = memory;
@@ -14,7 +12,7 @@ void eb_direct_format(void *memory) {
   atomic_store_explicit(&shared->is_waiting, false, memory_order_relaxed);
   atomic_store_explicit(&shared->is_refused, false, memory_order_relaxed);
   atomic_store_explicit(&shared->has_sender_failed, false, memory_order_relaxed);
-  for (int s = 0; s < EB_DIRECT_MAX_SEGMENTS; s++) {
+  for (int s = 0; s < EB_NODE_MAX_SEGMENTS; s++) {
     atomic_store_explicit(&shared->segments[s].claimed, 0, memory_order_relaxed);
     atomic_store_explicit(&shared->segments[s].done, 0, memory_order_relaxed);
   }
@@ -37,8 +35,9 @@ void eb_direct_set_waiting(eb_direct *direct, bool is_waiting) {
 void eb_direct_make_ready(eb_direct *direct, uint64_t start, int segment, const void *memory) {
   eb_direct_segment *const of = &direct->shared->segments[segment];
   atomic_store_explicit(&direct->shared->sender_memory, (uint64_t)(uintptr_t)memory, memory_order_relaxed);
-  atomic_store_explicit(&of->done, word(start, 0), memory_order_release); /* it says that all of the start before is copied */
-  atomic_store_explicit(&of->claimed, word(start, 0), memory_order_seq_cst);
+  atomic_store_explicit(&of->done, eb_chunk_count(start, 0),
+                        memory_order_release); /* it says that all of the start before is copied */
+  atomic_store_explicit(&of->claimed, eb_chunk_count(start, 0), memory_order_seq_cst);
 }
 
 /* May a sender write into the receiver's memory? */
@@ -51,7 +50,7 @@ bool eb_direct_is_awaited(const eb_direct *direct, uint64_t start) {
 }
 
 static bool is_claimable(uint64_t claimed, uint64_t start, int num_chunks) {
-  return start_of(claimed) == start && num_of(claimed) < num_chunks;
+  return eb_chunk_start(claimed) == start && num_of(claimed) < num_chunks;
 }
 
 bool eb_direct_is_claimable(const eb_direct *direct, uint64_t start, int segment, int num_chunks) {
@@ -87,8 +86,8 @@ static bool has_sender_failed(const eb_direct *direct) {
 /* As far as the chunks show. */
 static eb_direct_state state_of_chunks(const eb_direct *direct, uint64_t start, int segment, int num_chunks) {
   const uint64_t done = atomic_load_explicit(&direct->shared->segments[segment].done, memory_order_acquire);
-  if (start_of(done) > start) return EB_DIRECT_DONE;
-  const bool is_done = start_of(done) == start && num_of(done) == num_chunks;
+  if (eb_chunk_start(done) > start) return EB_DIRECT_DONE;
+  const bool is_done = eb_chunk_start(done) == start && num_of(done) == num_chunks;
   return !is_done ? EB_DIRECT_OPEN : done & FAILED ? EB_DIRECT_FAILED : EB_DIRECT_DONE;
 }
 
@@ -105,7 +104,7 @@ eb_direct_state eb_direct_state_of(const eb_direct *direct, uint64_t start, int 
 static void seal(eb_direct_segment *of, uint64_t start, int num_chunks) {
   uint64_t before = atomic_load_explicit(&of->claimed, memory_order_seq_cst);
   while (is_claimable(before, start, num_chunks)) {
-    if (!atomic_compare_exchange_weak_explicit(&of->claimed, &before, word(start, num_chunks), memory_order_seq_cst,
+    if (!atomic_compare_exchange_weak_explicit(&of->claimed, &before, eb_chunk_count(start, num_chunks), memory_order_seq_cst,
                                                memory_order_seq_cst))
       continue;
     atomic_fetch_or_explicit(&of->done, FAILED, memory_order_relaxed);
@@ -124,9 +123,9 @@ void eb_direct_stop(eb_direct *direct, uint64_t start, int segment, int num_chun
   if (!direct->is_send) {
     /* A segment that becomes ready only now is not written: either its sender sees this, or it is seen here. */
     atomic_store_explicit(&direct->shared->begun, 0, memory_order_seq_cst);
-  } else if (start_of(atomic_load_explicit(&of->claimed, memory_order_relaxed)) != start) { /* it was not ready */
-    atomic_store_explicit(&of->done, word(start, num_chunks) | FAILED, memory_order_release);
-    atomic_store_explicit(&of->claimed, word(start, num_chunks), memory_order_release);
+  } else if (eb_chunk_start(atomic_load_explicit(&of->claimed, memory_order_relaxed)) != start) { /* it was not ready */
+    atomic_store_explicit(&of->done, eb_chunk_count(start, num_chunks) | FAILED, memory_order_release);
+    atomic_store_explicit(&of->claimed, eb_chunk_count(start, num_chunks), memory_order_release);
     return;
   }
   seal(of, start, num_chunks);
@@ -137,7 +136,7 @@ bool eb_direct_is_idle(const eb_direct *direct, uint64_t start, int segment) {
   const eb_direct_segment *const of = &direct->shared->segments[segment];
   const uint64_t claimed = atomic_load_explicit(&of->claimed, memory_order_acquire);
   const uint64_t done = atomic_load_explicit(&of->done, memory_order_acquire);
-  return start_of(claimed) != start || start_of(done) != start || num_of(done) >= num_of(claimed);
+  return eb_chunk_start(claimed) != start || eb_chunk_start(done) != start || num_of(done) >= num_of(claimed);
 }
 
 void eb_direct_leave(eb_direct *direct) {

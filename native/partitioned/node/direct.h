@@ -15,20 +15,12 @@
 #include <stdint.h>
 
 #include "partitioned/node/block.h"
+#include "partitioned/node/chunks.h"
 
-/* More segments travel as messages. */
-enum { EB_DIRECT_MAX_SEGMENTS = 128 };
+enum { EB_DIRECT_PAGE = 4096, EB_DIRECT_MIN_CHUNK = 16 * 1024, EB_DIRECT_MAX_CHUNK = 128 * 1024 };
+#define EB_DIRECT_CHUNKING ((eb_chunking){EB_DIRECT_PAGE, EB_DIRECT_MIN_CHUNK, EB_DIRECT_MAX_CHUNK})
 
-enum {
-  EB_DIRECT_NUM_CHUNKS = 8,
-  EB_DIRECT_MIN_CHUNK = 16 * 1024,
-  EB_DIRECT_MAX_CHUNK = 128 * 1024,
-  EB_DIRECT_PAGE = 4096,
-  EB_DIRECT_COUNT_BITS = 16, /* of which the highest says that a chunk could not be copied; a segment has at most 1 GiB */
-};
-
-/* Both are the number of a start, followed by that of chunks. Neither ever falls: what is of a later start says that all of
- * this one is done, because the sender begins a start when the one before it is complete. */
+/* Counts of chunks. The highest bit of that of chunks that are done says that one could not be copied. */
 typedef struct {
   _Atomic uint64_t claimed, done;
 } eb_direct_segment;
@@ -42,7 +34,7 @@ typedef struct {
   atomic_bool is_refused; /* the receiver has failed: the sender need not wait, but the memory is still this transfer's */
   _Alignas(64) _Atomic uint64_t sender_memory;
   atomic_bool has_sender_failed; /* in this start or another one: nothing more comes */
-  _Alignas(64) eb_direct_segment segments[EB_DIRECT_MAX_SEGMENTS];
+  _Alignas(64) eb_direct_segment segments[EB_NODE_MAX_SEGMENTS];
 } eb_direct_memory;
 
 /* One side. The members belong to direct.h and direct.c. */
@@ -56,16 +48,9 @@ typedef struct {
 void eb_direct_format(void *memory);
 void eb_direct_begin(eb_direct *direct, void *memory, bool is_send);
 
-/* A segment travels in eight chunks, of at least 16 and at most 128 KiB: both sides compute the same. */
-static inline int64_t eb_direct_chunk_bytes(int64_t num_bytes) {
-  const int64_t eighth = (num_bytes / EB_DIRECT_NUM_CHUNKS + EB_DIRECT_PAGE - 1) & -(int64_t)EB_DIRECT_PAGE;
-  return eighth < EB_DIRECT_MIN_CHUNK ? EB_DIRECT_MIN_CHUNK : eighth > EB_DIRECT_MAX_CHUNK ? EB_DIRECT_MAX_CHUNK : eighth;
-}
-
-static inline int eb_direct_num_chunks(int64_t num_bytes) {
-  const int64_t chunk = eb_direct_chunk_bytes(num_bytes);
-  return num_bytes <= chunk ? 1 : (int)((num_bytes + chunk - 1) / chunk);
-}
+/* Of a segment: at least 16 and at most 128 KiB. */
+static inline int64_t eb_direct_chunk_bytes(int64_t num_bytes) { return eb_chunk_bytes(EB_DIRECT_CHUNKING, num_bytes); }
+static inline int eb_direct_num_chunks(int64_t num_bytes) { return eb_num_chunks(EB_DIRECT_CHUNKING, num_bytes); }
 
 /* ---- A start ---- */
 

@@ -7,9 +7,9 @@
 
 #include "partitioned/node/peer_memory.h"
 
-/* Tries every pair of ranks; collective over the ranks of a node. ranks[k]: the rank in the domain, which has num_ranks, of the k-th of
- * them. is_asked: the user has asked for it, so a rank that cannot print a message. */
-void eb_neighbours_begin(MPI_Comm node, const int *ranks, int num_ranks, bool is_asked);
+/* Tries every pair of ranks; collective over the ranks of a node, which near_ranks.h knows. is_asked: the user has asked for it, so a
+ * rank that cannot print a message. */
+void eb_neighbours_begin(MPI_Comm node, bool is_asked);
 void eb_neighbours_end(void);
 
 /* Do all ranks of this node reach one another's memory? */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partitioned/node/near_ranks.h"
 #include "partitioned/node/shared_file.h"
 #include "partitioned/process/world.h"
 
@@ -20,7 +21,7 @@ typedef struct {
 struct eb_pool_block {
   eb_pool_block *next, *before;
   int64_t offset, bytes;
-  int receiver;
+  int receiver; /* its place */
 };
 
 /* A ring of blocks. */
@@ -36,7 +37,7 @@ static struct {
   int64_t bytes, pair_bytes;
   list used, left;        /* in use; left by this rank but perhaps not by the receiver */
   list unused[NUM_SIZES]; /* free, by their size */
-  int64_t *bytes_of;      /* [ranks of the domain] of used and left blocks for this receiver */
+  int64_t *bytes_of;      /* [ranks of the node] of used and left blocks for this receiver */
 } pool;
 
 static bool agree(MPI_Comm node, bool mine) {
@@ -45,18 +46,23 @@ static bool agree(MPI_Comm node, bool mine) {
 }
 
 /* What this rank needs by itself; the reason why it cannot have it, or NULL. */
-static const char *map(int file, int num_ranks) {
+static const char *map(int file) {
   if (file < 0 || !(pool.memory = eb_shared_file_map(file, pool.bytes))) return strerror(errno);
-  pool.bytes_of = calloc((size_t)num_ranks, sizeof *pool.bytes_of);
+  pool.bytes_of = calloc((size_t)eb_near_num(), sizeof *pool.bytes_of);
   return pool.bytes_of ? NULL : strerror(ENOMEM);
 }
 
-void eb_pool_begin(MPI_Comm node, int num_ranks, int64_t bytes, int64_t pair_bytes, bool is_asked) {
-  int rank, num_near, file = -1;
+void eb_pool_begin(MPI_Comm node, int64_t bytes, int64_t pair_bytes, bool is_asked) {
+  int rank, file = -1;
   eb_shared_file shared = {0};
   PMPI_Comm_rank(node, &rank);
-  PMPI_Comm_size(node, &num_near);
-  if (num_near == 1 || bytes <= FIRST_OFFSET) return;
+  if (eb_near_num() == 1) return;
+  if (bytes <= FIRST_OFFSET) {
+    if (is_asked && rank == 0)
+      fprintf(stderr, "earlybird: rank %d: the ranks of this node use messages, because EARLYBIRD_NODE_BYTES is %lld\n",
+              eb_world.rank, (long long)bytes);
+    return;
+  }
   pool.bytes = bytes;
   pool.pair_bytes = pair_bytes;
   if (rank == 0) file = eb_shared_file_create(bytes, &shared);
@@ -64,7 +70,7 @@ void eb_pool_begin(MPI_Comm node, int num_ranks, int64_t bytes, int64_t pair_byt
   PMPI_Bcast(&shared, sizeof shared, MPI_BYTE, 0, node);
   errno = error;
   if (rank != 0 && shared.num_bytes > 0) file = eb_shared_file_open(&shared);
-  const char *const reason = map(file, num_ranks);
+  const char *const reason = map(file);
   if (reason && is_asked && (rank == 0 || shared.num_bytes > 0))
     fprintf(stderr, "earlybird: rank %d: the ranks of this node use messages, because they cannot share memory: %s\n",
             eb_world.rank, reason);
@@ -115,6 +121,8 @@ static int place_of(int64_t bytes) {
   for (; bytes > 8 * step; step *= 2) octave++;
   return SIZES_OF_AN_OCTAVE * octave + (int)(bytes / step) - SIZES_OF_AN_OCTAVE;
 }
+
+bool eb_pool_is_shared(void) { return pool.memory != NULL; }
 
 bool eb_pool_may_have(int64_t bytes) {
   return pool.memory && bytes <= pool.pair_bytes && rounded(bytes) <= pool.pair_bytes &&
@@ -192,7 +200,7 @@ bool eb_pool_has_room(int receiver, int64_t bytes) {
   const int64_t least = rounded(bytes);
   eb_lock();
   collect();
-  const int64_t most = pool.pair_bytes - pool.bytes_of[receiver];
+  const int64_t most = pool.pair_bytes - pool.bytes_of[eb_near_place(receiver)];
   const bool is_new_left = atomic_load_explicit(&((pool_header *)pool.memory)->taken_bytes, memory_order_relaxed) <=
                            pool.bytes - FIRST_OFFSET - least;
   const bool has_room = least <= most && (is_new_left || find_unused(least, most));
@@ -204,16 +212,17 @@ eb_pool_block *eb_pool_take(int receiver, int64_t bytes) {
   if (!eb_pool_may_have(bytes)) return NULL;
   eb_pool_block *given = NULL;
   const int64_t least = rounded(bytes);
+  const int place = eb_near_place(receiver);
   eb_lock();
   collect();
-  const int64_t most = pool.pair_bytes - pool.bytes_of[receiver];
+  const int64_t most = pool.pair_bytes - pool.bytes_of[place];
   if (least <= most) {
     given = take_unused(least, most);
     if (!given) given = take_new(least);
   }
   if (given) {
-    given->receiver = receiver;
-    pool.bytes_of[receiver] += given->bytes;
+    given->receiver = place;
+    pool.bytes_of[place] += given->bytes;
     put_last(&pool.used, given);
   }
   eb_unlock();

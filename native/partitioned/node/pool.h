@@ -12,13 +12,15 @@
 
 #include "partitioned/node/block.h"
 
-/* Creates and maps the memory; collective over the ranks of a node that have the library, of which all or none have it afterwards.
- * num_ranks: of the domain. pair_bytes: the most that blocks of this rank for one other rank may take. is_asked: the user has asked for
- * it, so a rank that cannot share memory prints a message. */
-void eb_pool_begin(MPI_Comm node, int num_ranks, int64_t bytes, int64_t pair_bytes, bool is_asked);
+/* Creates and maps the memory; collective over the ranks of a node, which near_ranks.h knows: all or none of them have it afterwards.
+ * pair_bytes: the most that blocks of this rank for one other rank may take. is_asked: the user has asked for it, so a rank that cannot
+ * share memory prints a message. */
+void eb_pool_begin(MPI_Comm node, int64_t bytes, int64_t pair_bytes, bool is_asked);
 void eb_pool_end(void);
 
-/* Is there such memory, and is it large enough for a block? */
+/* Is there such memory? */
+bool eb_pool_is_shared(void);
+/* And is it large enough for a block? */
 bool eb_pool_may_have(int64_t bytes);
 /* And for two, one for each direction between two ranks? */
 bool eb_pool_may_have_both(int64_t bytes);

@@ -9,7 +9,7 @@ void eb_ring_format(void *memory) {
   eb_ring_memory *const shared = memory;
   atomic_store_explicit(&shared->header.is_left, false, memory_order_relaxed);
   atomic_store_explicit(&shared->consumed, 0, memory_order_relaxed);
-  for (int s = 0; s < EB_RING_MAX_SEGMENTS; s++) atomic_store_explicit(&shared->filled[s], 0, memory_order_relaxed);
+  for (int s = 0; s < EB_NODE_MAX_SEGMENTS; s++) atomic_store_explicit(&shared->filled[s], 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_seq_cst); /* the receiver learns by a message where the memory is */
 }
 
@@ -40,7 +40,7 @@ void eb_ring_open(eb_ring *ring, uint64_t start) {
 void eb_ring_fill_chunk(const eb_ring *ring, uint64_t start, int segment, int64_t first_byte, const void *data, int64_t num_bytes,
                         int chunk) {
   const int64_t chunk_bytes = eb_ring_chunk_bytes(num_bytes), at = chunk * chunk_bytes, left = num_bytes - at;
-  const uint64_t flag = start << EB_RING_CHUNK_BITS | (uint64_t)(chunk + 1);
+  const uint64_t flag = eb_chunk_count(start, chunk + 1);
   memcpy(eb_ring_at(ring, start, first_byte + at), (const char *)data + at, (size_t)(left < chunk_bytes ? left : chunk_bytes));
   atomic_store_explicit(&ring->shared->filled[segment], flag, memory_order_release);
 }

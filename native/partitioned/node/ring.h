@@ -15,26 +15,17 @@
 #include <string.h>
 
 #include "partitioned/node/block.h"
+#include "partitioned/node/chunks.h"
 
-/* More segments travel as messages. */
-enum { EB_RING_MAX_SEGMENTS = 128 };
+enum { EB_RING_LINE = 64, EB_RING_MIN_CHUNK = 2048, EB_RING_MAX_CHUNK = 32 * 1024 };
+#define EB_RING_CHUNKING ((eb_chunking){EB_RING_LINE, EB_RING_MIN_CHUNK, EB_RING_MAX_CHUNK})
 
-enum {
-  EB_RING_LINE = 64,
-  EB_RING_NUM_CHUNKS = 8,
-  EB_RING_MIN_CHUNK = 2048,
-  EB_RING_MAX_CHUNK = 32 * 1024,
-  EB_RING_CHUNK_BITS = 16 /* of a flag; a segment has at most 1 GiB */
-};
-
-/* What the two sides share, followed by the slots. A flag is the number of a start, followed by that of the chunks in the slot. The
- * flags of neighbouring segments share a cache line: the receiver looks at all of them again and again. A flag never falls: the
- * sender begins a start when the one before it is complete, so a flag of a later start, which may have other segments, says that
- * all of this one are in the slot. */
+/* What the two sides share, followed by the slots. A flag counts the chunks of a segment that are in the slot. The flags of neighbouring
+ * segments share a cache line: the receiver looks at all of them again and again. */
 typedef struct {
   eb_block_header header;
   _Alignas(64) _Atomic uint64_t consumed; /* the last start that the receiver has read */
-  _Alignas(64) _Atomic uint64_t filled[EB_RING_MAX_SEGMENTS];
+  _Alignas(64) _Atomic uint64_t filled[EB_NODE_MAX_SEGMENTS];
 } eb_ring_memory;
 
 /* One side. The members belong to ring.h and ring.c. */
@@ -73,23 +64,15 @@ static inline bool eb_ring_is_free(const eb_ring *ring, uint64_t start) {
 
 /* ---- The receiver ---- */
 
-/* A segment travels in eight chunks, of at least 2 and at most 32 KiB: both sides compute the same. */
-static inline int64_t eb_ring_chunk_bytes(int64_t num_bytes) {
-  const int64_t eighth = (num_bytes / EB_RING_NUM_CHUNKS + EB_RING_LINE - 1) & -(int64_t)EB_RING_LINE;
-  return eighth < EB_RING_MIN_CHUNK ? EB_RING_MIN_CHUNK : eighth > EB_RING_MAX_CHUNK ? EB_RING_MAX_CHUNK : eighth;
-}
-
-static inline int eb_ring_num_chunks(int64_t num_bytes) {
-  if (num_bytes <= EB_RING_MIN_CHUNK) return 1; /* a division takes as long as a small copy */
-  const int64_t chunk = eb_ring_chunk_bytes(num_bytes);
-  return (int)((num_bytes + chunk - 1) / chunk);
-}
+/* Of a segment: at least 2 and at most 32 KiB. */
+static inline int64_t eb_ring_chunk_bytes(int64_t num_bytes) { return eb_chunk_bytes(EB_RING_CHUNKING, num_bytes); }
+static inline int eb_ring_num_chunks(int64_t num_bytes) { return eb_num_chunks(EB_RING_CHUNKING, num_bytes); }
 
 /* How many chunks of a segment of a start are in the slot? At least so many as num_chunks, which the segment has, in later starts. */
 static inline int eb_ring_num_filled(const eb_ring *ring, uint64_t start, int segment, int num_chunks) {
   const uint64_t flag = atomic_load_explicit(&ring->shared->filled[segment], memory_order_acquire);
-  if (flag >> EB_RING_CHUNK_BITS < start) return 0;
-  return flag >> EB_RING_CHUNK_BITS > start ? num_chunks : (int)(flag & ((UINT64_C(1) << EB_RING_CHUNK_BITS) - 1));
+  if (eb_chunk_start(flag) < start) return 0;
+  return eb_chunk_start(flag) > start ? num_chunks : (int)(flag - eb_chunk_count(start, 0));
 }
 
 static inline char *eb_ring_at(const eb_ring *ring, uint64_t start, int64_t first_byte) {

@@ -9,6 +9,7 @@
 #include "partitioned/process/clock.h"
 #include "partitioned/process/world.h"
 #include "partitioned/segmentation/c_locale.h"
+#include "partitioned/statistics/paths.h"
 #include "partitioned/statistics/trace.h"
 
 bool eb_statistics_on;
@@ -22,11 +23,6 @@ static struct {
   pthread_mutex_t lock;
   sums sent, received;
 } all_channels = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Of sends. */
-static struct {
-  int64_t requests, starts, segments, bytes; /* requests that have used the path */
-} paths[EB_NUM_PATHS];
 
 static struct {
   _Alignas(64) atomic_llong num_used, num_taken;
@@ -88,10 +84,7 @@ void eb_statistics_waited(const eb_statistics *own, int num_segments, double beg
 /* Under the lock. */
 static void count_path(eb_statistics *own, int num_segments, eb_path path) {
   const unsigned bit = 1U << path;
-  paths[path].requests += !(own->paths_used & bit);
-  paths[path].starts++;
-  paths[path].segments += num_segments;
-  paths[path].bytes += own->transfer->total_bytes;
+  eb_paths_count(own->transfer, path, num_segments, !(own->paths_used & bit));
   own->paths_used |= bit;
 }
 
@@ -132,19 +125,6 @@ static void print_lanes(void) {
   fprintf(stderr, "taken: segments that found another thread sending on their lane, and were left to it; sums of all ranks\n");
 }
 
-/* Collective over the domain. */
-static void print_paths(void) {
-  static const char *const names[EB_NUM_PATHS] = {"message", "ring", "direct"};
-  enum { NUM = EB_NUM_PATHS * sizeof paths[0] / sizeof(int64_t) };
-  int64_t all[EB_NUM_PATHS][sizeof paths[0] / sizeof(int64_t)];
-  if (PMPI_Reduce(paths, all, NUM, MPI_INT64_T, MPI_SUM, 0, eb_domain.comm) != MPI_SUCCESS || eb_domain.rank != 0) return;
-  fprintf(stderr, "%9s %9s %9s %10s %15s\n", "path", "requests", "starts", "segments", "bytes");
-  for (int path = 0; path < EB_NUM_PATHS; path++)
-    fprintf(stderr, "%9s %9lld %9lld %10lld %15lld\n", names[path], (long long)all[path][0], (long long)all[path][1],
-            (long long)all[path][2], (long long)all[path][3]);
-  fprintf(stderr, "path: of send requests, of which some starts travelled on it; sums of all ranks\n");
-}
-
 /* As EARLYBIRD_COSTS takes them: what was measured here can be given to the next run. */
 static void print_costs(void) {
   static const char *const origins[] = {"unknown", "from EARLYBIRD_COSTS", "kept by an earlier run", "measured in this run"};
@@ -183,7 +163,7 @@ static void print_table(const char *remark) {
     eb_c_locale_end(locale);
   }
   free(all);
-  if (eb_world.config.node_path != EB_NODE_OFF) print_paths();
+  if (eb_world.config.node_path != EB_NODE_OFF) eb_paths_print();
   print_lanes();
 }
 

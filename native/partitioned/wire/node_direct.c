@@ -20,6 +20,7 @@ struct eb_node_direct {
   void *memory;         /* of such a one, or NULL */
   const eb_buffer *buffer;
   int peer;
+  const eb_peer *process; /* the peer's */
   int64_t total_bytes, offset;
   eb_pool_block *block; /* a sender's */
   eb_direct direct;
@@ -28,8 +29,8 @@ struct eb_node_direct {
   bool is_open; /* in a start, which may be complete */
   char *bytes;  /* the program's, or the landing, of this start */
   int num, num_left; /* segments, and those that are not known to be done */
-  int64_t first_byte[EB_DIRECT_MAX_SEGMENTS + 1];
-  bool is_done[EB_DIRECT_MAX_SEGMENTS];
+  int64_t first_byte[EB_NODE_MAX_SEGMENTS + 1];
+  bool is_done[EB_NODE_MAX_SEGMENTS];
 };
 
 static eb_node_direct *adopted; /* under eb_lock */
@@ -55,6 +56,7 @@ static eb_node_direct *make(const eb_transfer *transfer, const eb_buffer *buffer
   memset(made, 0, sizeof *made);
   made->buffer = buffer;
   made->peer = transfer->wire_peer;
+  made->process = eb_neighbour(made->peer);
   made->total_bytes = transfer->total_bytes;
   made->offset = offset;
   eb_direct_begin(&made->direct, memory, transfer->is_send);
@@ -122,7 +124,7 @@ void eb_node_direct_stop(eb_node_direct *own) {
 }
 
 int eb_node_direct_cut(eb_node_direct *own, const eb_segments *segments) {
-  if (segments->num > EB_DIRECT_MAX_SEGMENTS) return MPI_ERR_INTERN;
+  if (segments->num > EB_NODE_MAX_SEGMENTS) return MPI_ERR_INTERN;
   own->num = segments->num;
   memcpy(own->first_byte, segments->first_byte, ((size_t)own->num + 1) * sizeof *own->first_byte);
   return MPI_SUCCESS;
@@ -140,7 +142,7 @@ void eb_node_direct_open(eb_node_direct *own, uint64_t start) {
 /* Copies chunks of a segment, up to so many; returns how many. */
 static int copy_chunks(eb_node_direct *own, int segment, int most) {
   const eb_direct_part part = {own->start, segment, own->bytes, own->first_byte[segment], bytes_of(own, segment)};
-  return eb_direct_copy(&own->direct, eb_neighbour(own->peer), &part, most);
+  return eb_direct_copy(&own->direct, own->process, &part, most);
 }
 
 static eb_direct_state state_of(const eb_node_direct *own, int segment) {

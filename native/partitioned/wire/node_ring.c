@@ -17,10 +17,10 @@ struct eb_node_ring {
   bool is_host; /* the processor reaches what is copied */
   uint64_t start;
   const eb_segments *segments;
-  uint16_t num_chunks[EB_RING_MAX_SEGMENTS]; /* of each segment */
+  uint16_t num_chunks[EB_NODE_MAX_SEGMENTS]; /* of each segment */
   /* Of a receiver's start: segments that have not been copied, and chunks that have. */
   int num_left;
-  uint16_t num_copied[EB_RING_MAX_SEGMENTS];
+  uint16_t num_copied[EB_NODE_MAX_SEGMENTS];
 };
 
 bool eb_node_ring_is_possible(const eb_transfer *transfer) {
@@ -91,7 +91,7 @@ static int64_t begin_of(const eb_node_ring *own, int segment) { return own->segm
 static int64_t bytes_of(const eb_node_ring *own, int segment) { return begin_of(own, segment + 1) - begin_of(own, segment); }
 
 int eb_node_ring_cut(eb_node_ring *own, const eb_segments *segments) {
-  if (segments->num > EB_RING_MAX_SEGMENTS) return MPI_ERR_INTERN;
+  if (segments->num > EB_NODE_MAX_SEGMENTS) return MPI_ERR_INTERN;
   own->segments = segments;
   for (int s = 0; s < segments->num; s++) own->num_chunks[s] = (uint16_t)eb_ring_num_chunks(bytes_of(own, s));
   return MPI_SUCCESS;

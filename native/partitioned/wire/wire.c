@@ -64,8 +64,7 @@ bool eb_wire_has_room(const eb_wire *wire, eb_path path) {
 
 bool eb_wire_reserve(eb_wire *wire, eb_path path, int num_segments, int64_t *offset) {
   if (path == EB_PATH_MESSAGE) return true;
-  const int most = path == EB_PATH_RING ? EB_RING_MAX_SEGMENTS : EB_DIRECT_MAX_SEGMENTS;
-  if (num_segments > most || !eb_wire_may_use(wire, path)) return false;
+  if (num_segments > EB_NODE_MAX_SEGMENTS || !eb_wire_may_use(wire, path)) return false;
   if (path == EB_PATH_RING) {
     if (!wire->ring) wire->ring = eb_node_ring_take(wire->transfer, wire->buffer);
     if (wire->ring) *offset = eb_node_ring_offset(wire->ring);

@@ -215,7 +215,7 @@ def advise_pipeline(
         (
             *options.notes(of_all, ranked[0].option, repeat, "thread"),
             *left_out,
-            *reservations(models, size_bytes, partitions, gamma, again),
+            *reservations(models, size_bytes, partitions, gamma, again, level),
             *kept_beyond(ranges, ranked[0], size_bytes),
         ),
     )

@@ -8,6 +8,7 @@ import msgspec
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import KERNELS
 from earlybird.data.methods import NOISE_MODELS, PACKINGS, RECEIVERS
+from earlybird.data.paths import SizePaths
 from earlybird.data.schema import (
     Bytes,
     Count,
@@ -275,6 +276,8 @@ class Launch(TypedDict, total=False):
         does not show, the file and its digest, the MPI datatype that it printed.
     statistic : `import` of earlier versions: statistic as in samples.
     srun : the arguments of `--srun`.
+    paths : on which [paths](../node-memory.md) the starts of libearlybird travelled, for each size of
+        requests; with `EARLYBIRD_STATS=1` only.
     cause : cause of a failure; absent on success.
     exit : exit status of the launch.
     duration_s : duration of the launch.
@@ -311,6 +314,7 @@ class Launch(TypedDict, total=False):
     sha256: Text
     datatype: Text
     statistic: Text
+    paths: list[SizePaths] | None
     cause: Text
     exit: Number | None
     duration_s: Seconds

@@ -18,6 +18,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
+from earlybird.launch.library_statistics import paths_in
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import STALL_CAUSE, Ended, Limits, Places, run_tree
 from earlybird.launch.variables import (
@@ -163,6 +164,8 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
     header, samples = read_scratch(out, request.id)
     observed = placement.observed_layout(header.pop("placement", []))
     num_hosts = len({entry["host"] for entry in observed})
+    if paths := paths_in(ended.output):
+        record["paths"] = paths
     if "clock" in header:
         header["clock"]["residual_s"] = _clock_residual_s(samples, num_hosts == 1 or job.one_clock)
     record |= header | {

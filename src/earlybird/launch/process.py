@@ -63,11 +63,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a command. `cause` is None on success, otherwise a description of the failure."""
+    """The end of a command. `cause` is None on success, otherwise a description of the failure; `output` is
+    what it printed, up to a limit."""
 
     exit_status: int
     cause: str | None
     duration_s: float
+    output: str = ""
 
 
 def run_tree(
@@ -121,7 +123,7 @@ def run_tree(
     status = process.returncode
     if cause is None and status != 0:
         cause = (watch and watch()) or explain(status, text)
-    return Ended(status, cause, time.monotonic() - begin_s)
+    return Ended(status, cause, time.monotonic() - begin_s, text)
 
 
 def _guarded(

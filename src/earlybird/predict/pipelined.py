@@ -12,7 +12,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.kernels import PIPELINE
 from earlybird.data.levels import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, LaunchOptions, measure_command
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import EARLYBIRD, SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm
 from earlybird.data.profile import Level, Profile
 from earlybird.data.units import format_bytes, size_argument
@@ -242,7 +242,12 @@ def measure_pipelines_command(
 
 
 def reservations(
-    models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float, command: str
+    models: Sequence[MethodModel],
+    size_bytes: int,
+    partitions: int,
+    gamma_s_per_byte: float,
+    command: str,
+    level: str,
 ) -> list[str]:
     """Return notes on a prediction outside the measured range, one sentence each, with the `command` that
     measures there.
@@ -253,6 +258,11 @@ def reservations(
         notes.append(
             f"not measured as pipelines: {', '.join(unmeasured)}; predicted from the profile's latency and "
             f"bandwidth, with the latency for every message; {command} measures them"
+        )
+    if EARLYBIRD in unmeasured and level != LEVELS[-1]:
+        notes.append(
+            f"{EARLYBIRD} is predicted with messages of the MPI: within a node it may copy through memory, "
+            "which is not in this prediction"
         )
     for source in dict.fromkeys(model.source for model in models):
         if source not in (FITTED, FROM_LEVELS, FEW_POINTS):

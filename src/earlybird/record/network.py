@@ -1,15 +1,17 @@
 """The costs of messages and calls of recorded operations, on a layout with the costs of a profile."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from earlybird.data.layout import Layout
 from earlybird.data.levels import LEVELS
+from earlybird.data.pipeline_form import PipelineForm
 from earlybird.data.profile import REUSED, Profile, Protocol
 from earlybird.models.program import Network, Operation, Program
 from earlybird.predict.parts import bandwidth_up_to, table
+from earlybird.record.early_messages import early_costs, measured_pipelines
 from earlybird.record.operations import ALWAYS, EARLY, NEVER, SENDERS, Operations
 
 # The latency of a profile is half a round trip of small messages: what the sender and the receiver do for it
@@ -98,6 +100,41 @@ def _costs(place: Place, name: str, size_bytes: np.ndarray, most: int) -> tuple[
     return number.reshape(-1), costs
 
 
+def _costs_of_early(
+    place: Place, name: str, form: PipelineForm, size_bytes: np.ndarray, most: int
+) -> tuple[np.ndarray, list[_Cost]]:
+    """Return the same of messages in partitions, as far as the profile has measured them; what changes the
+    level changes them in proportion."""
+    of_level, level_costs = _costs(place, name, size_bytes, most)
+    of_measured, measured_costs = _costs(replace(place, profile=place.measured), name, size_bytes, most)
+    of_form, form_costs = early_costs(form, size_bytes)
+    _, first, number = np.unique(len(form_costs) * of_level + of_form, return_index=True, return_inverse=True)
+    costs = []
+    for k in first.tolist():
+        own, now, before = form_costs[of_form[k]], level_costs[of_level[k]], measured_costs[of_measured[k]]
+        latency_s = own.latency_s * (now.latency_s / before.latency_s if before.latency_s else 1.0)
+        rates = own.bandwidth_bytes_per_s * now.bandwidth_bytes_per_s / before.bandwidth_bytes_per_s[0]
+        costs.append(_Cost(latency_s, rates, now.is_between, now.waits))
+    return number.reshape(-1), costs
+
+
+def _costs_by_message(
+    operations: Operations, place: Place, most: int
+) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, list[_Cost]]]]:
+    """Yield messages that have costs in common, with these."""
+    of_level = place.layout.level(operations.src, operations.dst)
+    threads = max(map(len, operations.leads_s.values()), default=1)
+    for k, name in enumerate(LEVELS):
+        here = np.flatnonzero(of_level == k)
+        early = here[operations.sender[here] == EARLY]
+        form = measured_pipelines(place.measured, name, threads) if len(early) else None
+        if form is not None:
+            here = np.setdiff1d(here, early)
+            yield early, _costs_of_early(place, name, form, operations.bytes[early], most)
+        if len(here):
+            yield here, _costs(place, name, operations.bytes[here], most)
+
+
 def _gains_of_reuse(
     protocol: Protocol, reused_s: Mapping[str, Mapping[str, float]], latency_s: float, bucket: int, most: int
 ) -> tuple[float, np.ndarray]:
@@ -150,16 +187,12 @@ def reuse_of(operations: Operations, profile: Profile, layout: Layout) -> float:
 def network_of(operations: Operations, place: Place) -> tuple[Network, np.ndarray, np.ndarray]:
     """Return the network, the class of each message, and the (C,) overheads of senders."""
     layout = place.layout
-    of_level = layout.level(operations.src, operations.dst)
     most = int(np.bincount(layout.node).max())
     costs: list[_Cost] = []
-    number = np.zeros(len(of_level), np.int64)
-    for k, name in enumerate(LEVELS):
-        here = np.flatnonzero(of_level == k)
-        if len(here):
-            own, of_own = _costs(place, name, operations.bytes[here], most)
-            number[here] = len(costs) + own
-            costs += of_own
+    number = np.zeros(len(operations.bytes), np.int64)
+    for here, (own, of_own) in _costs_by_message(operations, place, most):
+        number[here] = len(costs) + own
+        costs += of_own
     if not costs:  # no messages
         costs = [_Cost(0.0, np.ones(most), False, False)]
     # A class is a cost and whether the sender waits in any case.

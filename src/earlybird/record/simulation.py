@@ -34,6 +34,7 @@ from earlybird.record.conditions import (
     once_rewritten,
     simulate_run,
 )
+from earlybird.record.early_messages import path_remarks
 from earlybird.record.intervals import (
     MIN_COLLECTIVE_SHARE,
     collective_cost_share,
@@ -359,6 +360,7 @@ def predict_program(
         parts_s = time_parts(program, run, of_run)
         timelines.append(simulated_timeline(simulated, run.end_s, parts_s, CHANGED))
         after_s = run.end_of_run_s
+    notes += path_remarks(simulated, after.layout, after.measured)
     if remark := kept_remark(operations, recorded_s):
         notes.append(remark)
     if operations.num_unmatched:

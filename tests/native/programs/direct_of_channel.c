@@ -2,46 +2,26 @@
  * the node's. Memory that the system cannot copy, failures of either side, and a sender that is freed before all has been copied. Uses no
  * MPI. */
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "partitioned/domain/domain.h"
 #include "partitioned/node/neighbours.h"
-#include "partitioned/node/pool.h"
 #include "partitioned/wire/node_direct.h"
 
 enum { TOTAL_BYTES = 1 << 20, NUM_SEGMENTS = 2, MAX_LOOKS = 1000 };
 
 static eb_direct_memory node;
 static eb_peer self;
-static bool is_short, has_peer_ended;
-static int num_left; /* blocks that the sender has left */
+static bool has_peer_ended;
 
-eb_domain_state eb_domain;
-eb_world_state eb_world;
-
-void *malloc_or_refuse(size_t num_bytes);
-void *malloc_or_refuse(size_t num_bytes) { return is_short ? NULL : calloc(1, num_bytes); }
+#include "node_of_channel.h"
 
 void eb_lock(void) {}
 void eb_unlock(void) {}
 bool eb_neighbours_are_reached(void) { return true; }
 const eb_peer *eb_neighbour(int rank) { return (void)rank, &self; }
 bool eb_neighbour_has_ended(int rank) { return (void)rank, has_peer_ended; }
-bool eb_pool_may_have(int64_t bytes) { return bytes <= (int64_t)sizeof node; }
-bool eb_pool_has_room(int receiver, int64_t bytes) { return (void)receiver, eb_pool_may_have(bytes); }
-eb_pool_block *eb_pool_take(int receiver, int64_t bytes) { return (void)receiver, (void)bytes, (eb_pool_block *)&node; }
-int64_t eb_pool_offset(const eb_pool_block *block) { return (void)block, 0; }
-void eb_pool_leave(eb_pool_block *block) { (void)block, num_left++; }
-void eb_pool_return(eb_pool_block *block) { (void)block; }
-void *eb_pool_at(int64_t offset, int64_t bytes) { return offset == 0 && eb_pool_may_have(bytes) ? &node : NULL; }
-char *eb_buffer_staging(const eb_buffer *buffer) { return buffer->staging; }
-eb_message_data eb_buffer_data(const eb_buffer *buffer, int64_t first_byte, int64_t num_bytes) {
-  return (eb_message_data){buffer->user + first_byte, (int)num_bytes, MPI_BYTE};
-}
 
 /* A device's memory, as the MPI knows it. */
 static char device[TOTAL_BYTES], *device_address;
@@ -56,12 +36,6 @@ static const eb_segments segments = {.num = NUM_SEGMENTS, .first_byte = ends, .p
 static char sent[TOTAL_BYTES], received[TOTAL_BYTES];
 static const eb_transfer sending = {.is_send = true, .total_bytes = TOTAL_BYTES}, receiving = {.total_bytes = TOTAL_BYTES};
 static const eb_buffer sent_from = {.user = sent}, received_in = {.user = received};
-
-static void expect(bool is_so, const char *what) {
-  if (is_so) return;
-  fprintf(stderr, "%s\n", what);
-  exit(1);
-}
 
 static eb_node_direct *take(void) {
   eb_node_direct *const sender = eb_node_direct_take(&sending, &sent_from);

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "partitioned/node/near_ranks.h"
 #include "partitioned/node/pool.h"
 #include "partitioned/node/shared_file.h"
 #include "partitioned/process/world.h"
 
-enum { NUM_RANKS = 2, PEER = 1, KIB = 1024 };
+enum { NUM_RANKS = 2, PEER = 5, OTHER = 3, KIB = 1024 };
 
 eb_world_state eb_world;
 void eb_lock(void) {}
@@ -27,7 +28,15 @@ static void expect(bool is_so, const char *what, int64_t bytes) {
   exit(1);
 }
 
-static void begin(int64_t bytes, int64_t pair_bytes) { eb_pool_begin(MPI_COMM_SELF, NUM_RANKS, bytes, pair_bytes, true); }
+static void begin(int64_t bytes, int64_t pair_bytes) { eb_pool_begin(MPI_COMM_SELF, bytes, pair_bytes, true); }
+
+static void find_places(void) {
+  static const int ranks[] = {2, 3, 7, 8, 11};
+  enum { NUM = sizeof ranks / sizeof *ranks };
+  expect(eb_near_begin(ranks, NUM) && eb_near_num() == NUM, "ranks of the node", NUM);
+  for (int k = 0; k < NUM; k++) expect(eb_near_place(ranks[k]) == k, "the place of a rank", ranks[k]);
+  eb_near_end();
+}
 
 /* What is said to be possible can be taken from new memory: the limits need not be sizes of blocks. */
 static void compare(int64_t node_bytes, int64_t pair_bytes) {
@@ -36,7 +45,7 @@ static void compare(int64_t node_bytes, int64_t pair_bytes) {
     const bool may_have = eb_pool_may_have(bytes), may_have_both = eb_pool_may_have_both(bytes);
     expect(may_have == eb_pool_has_room(PEER, bytes), "room for a block that is too large", bytes);
     expect(may_have == (eb_pool_take(PEER, bytes) != NULL), "a block that is too large is possible", bytes);
-    expect(!may_have_both || eb_pool_take(0, bytes), "two blocks that are too large are possible", bytes);
+    expect(!may_have_both || eb_pool_take(OTHER, bytes), "two blocks that are too large are possible", bytes);
     eb_pool_end();
   }
 }
@@ -83,9 +92,13 @@ static void leave_many(void) {
 int main(void) {
   static const int64_t limits[][2] = {
       {1048576, 1048576}, {64 << 20, 2200000}, {64 << 20, 40 << 20}, {2200000, 64 << 20}, {5000, 5000}};
+  static const int ranks[NUM_RANKS] = {OTHER, PEER};
+  find_places();
+  expect(eb_near_begin(ranks, NUM_RANKS), "ranks of the node", NUM_RANKS);
   for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) compare(limits[k][0], limits[k][1]);
   reuse();
   count_pair();
   leave_many();
+  eb_near_end();
   return 0;
 }

@@ -49,6 +49,7 @@ def test_predict_pipeline_gives_seconds_and_speed_up_of_every_method(earlybird):
     assert methods["many"]["speed_up_interval"] == pytest.approx([methods["many"]["speed_up"]] * 2)
     assert (methods["single"]["source"], methods["earlybird"]["source"]) == ("pipeline fit", "levels")
     assert "not measured as pipelines: earlybird" in err
+    assert "copy through memory" in err
 
 
 def test_predict_pipeline_of_one_method_as_table_and_csv(earlybird):

@@ -313,3 +313,26 @@ def test_changed_programs_stay_programs(seed):
         assert changed.bytes.sum() == of.bytes.sum()
         assert np.isfinite(end_s(changed).end_s).all()
         assert changed.size == of.size
+
+
+def test_parts_within_a_node_cost_what_libearlybird_took_there_if_that_was_measured():
+    """A quarter of what a message of the MPI does, from the end of the computation on."""
+    work_s, faster = 0.1, 4
+    protocol = {"latency_s": HOP_S / 8, "overhead_s": HOP_S / 8, "bandwidth_bytes_per_s": faster * BANDWIDTH}
+    form_of_node = {
+        "what": {"operation": "pipeline", "method": "earlybird", "level": "intra_socket"},
+        "form": "joined",
+        "parameters": {"messages": "planned", "protocols": [protocol]},
+        "range": {key: [1, 8] for key in ("size_bytes", "partitions", "gamma_s_per_byte")},
+    }
+    of = producer(100_000, work_s)
+    after_s, remarks = [], []
+    for forms in ([], [form_of_node]):
+        profile = Profile({"intra_socket": level("intra_socket")}, "p", forms=tuple(forms))
+        given = simulation.conditions_as_recorded(of, profile, parse_layout("1x1x2", "core"))
+        found = simulation.predict_program(of, given, [simulation.partitions_change(2)])
+        after_s.append(found.simulated_s - work_s)
+        remarks += [note for note in found.notes if "stay on a node" in note]
+    assert after_s[1] == pytest.approx(after_s[0] / faster, **EXACT)
+    assert ["not in this prediction" in remark for remark in remarks] == [True, False]
+    assert "earlybird measure pipeline" in remarks[0] and "2 parts of messages" in remarks[1]

@@ -63,6 +63,8 @@ def pipeline(
         "delay_s": delay_s,
         "methods": [prediction.to_json() for _, prediction in chosen],
         "profile_id": joined.id,
-        "notes": reservations([model for model, _ in chosen], size_bytes, num_partitions, rate, command),
+        "notes": reservations(
+            [model for model, _ in chosen], size_bytes, num_partitions, rate, command, level
+        ),
     }
     print_pipeline_prediction(pipeline_prediction_from_json(value), format)

@@ -7,6 +7,7 @@ from earlybird.compare.pipelines import longer_delay_rates
 from earlybird.data import labels
 from earlybird.data.kernels import COLLECTIVE, MSGRATE, PIPELINE, kernel_of
 from earlybird.data.methods import CONTEXTS, PER_THREAD
+from earlybird.data.paths import paths_texts
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
 from earlybird.data.statistics import statistics_text
@@ -95,12 +96,20 @@ def _interval(results: Sequence[Result]) -> list[str]:
     return [f"interval: from order statistics of the launches; {labels.listed(several)}{others}"]
 
 
-def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:
-    """Return how long a delay must be to show a speed-up."""
+def _pipeline(run: Run, results: Sequence[Result]) -> list[str]:
+    """Return how long a delay must be to show a speed-up, and the paths of libearlybird if they are known."""
+    paths = paths_texts(run.launches())
     return [
-        f"{labels.level(level)}: the delay is too short to show a speed-up; "
-        f"--gamma {float(f'{gamma * 1e12:.1e}'):.0f}us/MB shows it"
-        for level, gamma in longer_delay_rates(results).items()
+        *(
+            [f"paths of earlybird, by size and partitions, in parts of its starts: {'; '.join(paths)}"]
+            if paths
+            else []
+        ),
+        *(
+            f"{labels.level(level)}: the delay is too short to show a speed-up; "
+            f"--gamma {float(f'{gamma * 1e12:.1e}'):.0f}us/MB shows it"
+            for level, gamma in longer_delay_rates(results).items()
+        ),
     ]
 
 
