@@ -303,6 +303,11 @@ class TraceFile:
     def tick_s(self) -> float:
         return self._head.tick_s
 
+    @property
+    def duration_s(self) -> float:
+        """The time from the creation of the file until it was written the last time."""
+        return 1e-9 * (int(self._head.clocks[-1, 1]) - int(self._head.clocks[0, 1]))
+
     def ticks(self, seconds: float) -> int:
         """Return the ticks at a moment by CLOCK_MONOTONIC, to some nanoseconds; not less than 0."""
         return _Times(self._head.clocks, self._head.tick_s).ticks(seconds)

@@ -154,7 +154,8 @@ def _require_memory(recording: Recording) -> None:
     num = sum(len(file) for file in opened.values())
     needed, free = num * BYTES_PER_EVENT, memory.available_memory_bytes()
     if num and needed > free:
-        fitting = fitting_window(0.0, recording.run_s * free / needed)
+        run_s = max(file.duration_s for file in opened.values())
+        fitting = fitting_window(0.0, run_s * free / needed)
         raise InputError(
             f"the recording {path_argument(recording.path)} has {num} events, whose simulation takes about "
             f"{format_bytes(needed)} of memory, and {format_bytes(free)} are available; give {fitting}, "

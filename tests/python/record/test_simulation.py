@@ -467,6 +467,14 @@ def test_a_window_of_a_recording_that_does_not_fit_is_simulated(recorded, monkey
     assert found.num_calls < expected.num_calls and found.recorded_s == pytest.approx(0.15)
 
 
+def test_a_recording_without_events_is_refused_with_the_command_that_records_them(tmp_path):
+    folder = recordings.on_disk(tmp_path / "rec", 2, [])
+    with pytest.raises(
+        InputError, match=r"earlybird record --events all -o \S*rec-events -- mpiexec -n 2 \./app$"
+    ):
+        operations_of(load_recording(folder))
+
+
 def test_a_billion_events_are_refused_before_they_are_read(recorded):
     folder = recorded(capacity=10**9)
     with (folder / "rank-0.trace").open("r+b") as file:  # sparse

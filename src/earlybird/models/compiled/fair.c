@@ -20,8 +20,6 @@ typedef struct {
   uint32_t src_end, dst_end;
 } pair;
 
-enum { AHEAD = 24 }; /* pairs that are fetched before they are needed */
-
 struct eb_flows {
   int64_t num_messages, num_classes, num_ranks, num_bundles, num_pairs, num_groups;
   bool by_process;
@@ -245,6 +243,8 @@ typedef struct {
   double *level;                /* of each group that is full, else infinity */
   uint32_t *first_pair;         /* of each group in the following, and their end */
   uint32_t *pairs, *other_ends; /* by group: its pairs, and the group at the other end of each */
+  uint32_t *place;              /* of each pair in these; this and the next only of receiving ends, and not by_process */
+  uint32_t *num_left;           /* [place][class]: unfinished messages */
 } end;
 
 /* Messages of which some are unfinished, at least when complete ones were removed the last time. */
@@ -314,6 +314,20 @@ static void end_end(end *at) {
   free(at->first_pair);
   free(at->pairs);
   free(at->other_ends);
+  free(at->place);
+  free(at->num_left);
+}
+
+/* Counts the unfinished messages of the pairs of the receiving ends. */
+static bool count_received(end *at, const eb_flows *flows) {
+  const int64_t classes = flows->num_classes;
+  at->place = malloc((size_t)(flows->num_pairs + 1) * sizeof *at->place);
+  at->num_left = calloc((size_t)(flows->num_pairs * classes + 1), sizeof *at->num_left);
+  if (!at->place || !at->num_left) return false;
+  for (uint32_t place = 0; place < flows->num_pairs; place++) at->place[at->pairs[place]] = place;
+  for (const bundle *of = flows->bundles; of < flows->bundles + flows->num_bundles; of++)
+    at->num_left[at->place[of->pair] * classes + of->message_class] = of->end - of->first;
+  return true;
 }
 
 static bool begin_run(run *r, const eb_flows *flows, const double *sending, const double *receiving) {
@@ -331,7 +345,8 @@ static bool begin_run(run *r, const eb_flows *flows, const double *sending, cons
   r->weight = malloc(kinds * sizeof *r->weight);
   const bool has_ends = begin_end(&r->src, flows, sending, flows->num_sends, true) &
                         begin_end(&r->dst, flows, receiving, flows->num_receives, false);
-  if (!has_ends || !r->bundles || !r->progress || !r->ends_s || !r->pair_weight || !r->num_of_pair || !r->heap || !r->left ||
+  const bool has_counts = has_ends && (flows->by_process || count_received(&r->dst, flows));
+  if (!has_counts || !r->bundles || !r->progress || !r->ends_s || !r->pair_weight || !r->num_of_pair || !r->heap || !r->left ||
       !r->share || !r->weight)
     return false;
   r->num_bundles = (uint32_t)flows->num_bundles;
@@ -474,6 +489,18 @@ static void begin_heap(run *r) {
   for (uint32_t at = r->num_heap / 2; at-- > 0;) sink(r, at);
 }
 
+/* What find_pairs finds of the pair at a place of a receiving end. The pairs of an end are next to each other here and far
+ * apart there: to wait for memory was most of the time of large exchanges. */
+static double received_weight(const run *r, uint32_t group, uint32_t place) {
+  const int64_t classes = r->flows->num_classes;
+  const uint32_t *num_left = r->dst.num_left + place * classes;
+  const double *weight = r->weight + group * classes;
+  double sum = 0;
+  for (int64_t c = 0; c < classes; c++)
+    if (num_left[c]) sum += weight[c] * num_left[c];
+  return sum;
+}
+
 /* The pairs of an end that is full keep their rate: those of which the other end was not full before. */
 static void settle(run *r, const full_end *full) {
   end *at = full->sends ? &r->src : &r->dst, *other = full->sends ? &r->dst : &r->src;
@@ -483,10 +510,8 @@ static void settle(run *r, const full_end *full) {
   const uint32_t end_of_pairs = at->first_pair[full->group + 1];
   for (uint32_t p = at->first_pair[full->group]; group->rising && p < end_of_pairs; p++) {
     const uint32_t other_end = at->other_ends[p];
-    /* The pairs of a receiving end are far apart: to wait for their weights was most of the time of large exchanges. */
-    if (p + AHEAD < end_of_pairs) __builtin_prefetch(&r->pair_weight[at->pairs[p + AHEAD]]);
     if (other->level[other_end] != INFINITY) continue;
-    const double weight = r->pair_weight[at->pairs[p]];
+    const double weight = at->num_left ? received_weight(r, full->group, p) : r->pair_weight[at->pairs[p]];
     if (weight == 0) continue; /* its messages are complete */
     group_end *to = &other->groups[other_end];
     group->rising--;
@@ -545,6 +570,7 @@ static double find_rates(run *r) {
 }
 
 static void remove_complete_pairs(const run *r, end *at) {
+  const int64_t classes = r->flows->num_classes;
   uint32_t still = 0, place = 0;
   for (int64_t g = 0; g < r->flows->num_groups; g++) {
     const uint32_t end = at->first_pair[g + 1];
@@ -552,6 +578,10 @@ static void remove_complete_pairs(const run *r, end *at) {
     for (; place < end; place++) {
       if (r->num_of_pair[at->pairs[place]] == 0) continue;
       at->pairs[still] = at->pairs[place];
+      if (at->num_left) {
+        at->place[at->pairs[place]] = still;
+        memmove(at->num_left + still * classes, at->num_left + place * classes, (size_t)classes * sizeof *at->num_left);
+      }
       at->other_ends[still++] = at->other_ends[place];
     }
   }
@@ -580,6 +610,7 @@ static void complete_next(run *r, active_bundle *a, double time_s, double *finis
   count_down(&r->src, flows->src[a->next], src_end);
   count_down(&r->dst, flows->dst[a->next], a->dst_end);
   r->left[a->dst_end * flows->num_classes + a->message_class]--;
+  if (r->dst.num_left) r->dst.num_left[r->dst.place[a->pair] * flows->num_classes + a->message_class]--;
   if (++a->next < a->end) return;
   r->num_complete++;
   if (--r->num_of_pair[a->pair]) return;
