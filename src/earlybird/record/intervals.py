@@ -12,7 +12,7 @@ from scipy.stats import norm, t
 from earlybird.data.profile import REUSED, Level, Profile
 from earlybird.data.recording import MIN_CORE_WAIT
 from earlybird.models.program import Operation
-from earlybird.record.collective_costs import UNKNOWN_RANGE, CostRatios
+from earlybird.record.collective_costs import UNKNOWN_RANGE, CostRatios, revealed_ratios
 from earlybird.record.conditions import Conditions, ideal_s, simulate_run
 from earlybird.record.network import moves_alone
 from earlybird.record.operations import Operations
@@ -177,6 +177,14 @@ def _with_costs(
     return low, high
 
 
+def _computes_otherwise(operations: Operations, simulated: Operations) -> bool:
+    """Return whether ranks compute for another time between the same operations."""
+    if len(operations.operation) != len(simulated.operation):
+        return False
+    is_compute = operations.operation == Operation.COMPUTE
+    return not np.array_equal(operations.own_s[is_compute], simulated.own_s[is_compute])
+
+
 def has_other_network(before: Conditions, after: Conditions) -> bool:
     return after.profile is not before.profile or after.layout is not before.layout
 
@@ -199,7 +207,10 @@ def interval_s(
     spread = (1.0, 1.0)
     if before_s and after_s:
         spread = _spread(operations, before, simulated, after, after_s / before_s)
-    if has_other_network(before, after):
+    if not has_other_network(before, after) and _computes_otherwise(operations, simulated):
+        ratios = revealed_ratios(operations, before)
+        spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
+    elif has_other_network(before, after):
         spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
     error = error_of(operations, before_s)
     if error and before_s and after_s and after is not before:
