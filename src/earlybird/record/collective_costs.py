@@ -47,7 +47,7 @@ class CostRatios:
             column[collectives] = one
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def cost_ratios(operations: Operations, before: Place, after: Place) -> CostRatios:
     """Return by how much longer each blocking collective takes with another profile or layout."""
     num = len(operations.collective)

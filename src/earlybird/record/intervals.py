@@ -17,7 +17,8 @@ from earlybird.record.conditions import Conditions, ideal_s, simulate_run
 from earlybird.record.network import moves_alone
 from earlybird.record.operations import Operations
 
-# Draws of a profile that are simulated for the interval, and the largest program for which they are.
+# Draws of a profile that are simulated for the interval, and the largest program of which more is simulated
+# than the run as recorded and with the changes.
 MAX_REPLICATES, MAX_REPLICATED_OPERATIONS = 20, 1_000_000
 # Of the run: collectives that cost less need no interval of their own.
 MIN_COLLECTIVE_SHARE = 0.05
@@ -213,7 +214,8 @@ def interval_s(
     elif has_other_network(before, after):
         spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
     error = error_of(operations, before_s)
-    if error and before_s and after_s and after is not before:
+    is_small = len(operations.operation) <= MAX_REPLICATED_OPERATIONS
+    if error and before_s and after_s and after is not before and is_small:
         shares = (network_share(operations, before), network_share(simulated, after))
         error = max(error, min(error / shares[0], _MAX_NETWORK_ERROR) * shares[1] if shares[0] else 0.0)
     return widened(after_s, spread, error, core_wait_share)
