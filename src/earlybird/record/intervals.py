@@ -206,7 +206,8 @@ def interval_s(
     core_wait_share : of the recorded run in which ranks waited for cores.
     """
     spread = (1.0, 1.0)
-    if before_s and after_s:
+    is_changed = before_s > 0 and after_s > 0 and after is not before
+    if is_changed:
         spread = _spread(operations, before, simulated, after, after_s / before_s)
     if not has_other_network(before, after) and _computes_otherwise(operations, simulated):
         ratios = revealed_ratios(operations, before)
@@ -215,7 +216,7 @@ def interval_s(
         spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
     error = error_of(operations, before_s)
     is_small = len(operations.operation) <= MAX_REPLICATED_OPERATIONS
-    if error and before_s and after_s and after is not before and is_small:
+    if error and is_changed and is_small:
         shares = (network_share(operations, before), network_share(simulated, after))
         error = max(error, min(error / shares[0], _MAX_NETWORK_ERROR) * shares[1] if shares[0] else 0.0)
     return widened(after_s, spread, error, core_wait_share)
