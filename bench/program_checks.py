@@ -21,6 +21,7 @@ from earlybird.present.render.terminal import print_rows
 # Checks in which the run changes by this or more count for the error of the speed-up.
 MIN_CHANGE = 0.15
 LAUNCHES = 5  # of profiles
+_GOOD = 0.10
 # What settings look like in the action of a change.
 _SETTING = re.compile(r"\b([A-Z][A-Z0-9]*_[A-Za-z0-9_]+)=(\S+)")
 
@@ -177,7 +178,8 @@ def summary(condition: str, checks: Sequence[Check]) -> str:
     )
     if offs:
         text += (
-            f": off by {labels.percent(float(np.median(offs)))} in the median, nine of ten by "
+            f": off by {labels.percent(float(np.median(offs)))} in the median, by {labels.percent(_GOOD)} or "
+            f"less in {sum(off <= _GOOD for off in offs)}, nine of ten by "
             f"{labels.percent(offs[-(-9 * len(offs) // 10) - 1])} at most, worst {labels.percent(offs[-1])}"
         )
     return (

@@ -3,7 +3,7 @@
 SimGrid simulates the ranks on nodes of one switch, so links can have any rate and ranks have a core each; it
 shares links by its own model. The profile is measured on the simulated machine. All ranks are in one process,
 into which nothing can be preloaded: the programs write down their calls themselves. Times do not vary, so a
-change is run once. About ten minutes.
+change is run once. About four minutes.
 """
 
 import argparse
@@ -17,19 +17,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.commands import earlybird, say
+from bench.commands import say
 from bench.exchange_comparison import link_limited_machine, measured_profile
 from bench.program_checks import Check, announce, report
 from earlybird.data.files import write_json
 from earlybird.data.layout import parse_layout
+from earlybird.data.profile import load_profile
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL
+from earlybird.data.recording import load_recording
 from earlybird.data.schema import Estimate
 from earlybird.data.simulated_machine import SimulatedMachine
-from earlybird.data.simulated_program import simulated_program_from_json
 from earlybird.data.units import format_bytes
 from earlybird.launch.simgrid import cores_of_ranks, platform_xml, smpi_configuration
 from earlybird.machine.flavours import find_flavour
+from earlybird.record.conditions import conditions_as_recorded
+from earlybird.record.operations import operations_of
+from earlybird.record.simulation import (
+    Change,
+    algorithm_change,
+    balance_change,
+    computing_change,
+    layout_change,
+    predict_program,
+    settings_change,
+)
 from tests.recordings import ALLREDUCE, FINALIZE, INIT, IRECV, ISEND, WAITALL, on_disk, trace_file
 
 RANKS = (16, 64)
@@ -232,32 +244,40 @@ class _Bench:
         machine = link_limited_machine(ranks // 2, CORES, NIC_BYTES_PER_S)
         apart, together = f"{ranks // 2}x1x2", f"{ranks // CORES}x1x{CORES}"
         plain = Run(case, apart, machine)
-        profile, label = (
-            self._profile(machine),
-            f"{case.what}, {format_bytes(case.size_bytes)}, {ranks} ranks",
-        )
-        plain_s = self._run(plain)
-        recording = self._recording(plain)
+        label = f"{case.what}, {format_bytes(case.size_bytes)}, {ranks} ranks"
+        profile, plain_s = load_profile(self._profile(machine)), self._run(plain)
+        operations = operations_of(load_recording(self._recording(plain)))
+        given = conditions_as_recorded(operations, profile, parse_layout(apart))
         sites = ("MPI_Allreduce",) if case.what == "sum" else ("MPI_Isend", "MPI_Waitall")
-        computing = tuple(word for site in sites for word in ("--compute", f"{site}=0.5x"))
-        option = "--algorithm"
         faster = link_limited_machine(ranks // 2, CORES, FASTER * NIC_BYTES_PER_S)
-        changes: dict[str, list[tuple[Run, tuple[str, ...], str]]] = {
-            RATE: [(replace(plain, machine=faster), ("--set", f"inter_node.bandwidth={FASTER}x"), "")],
-            LAYOUT: [(replace(plain, layout=together), ("--to-layout", together), "")],
-            WORK: [(replace(plain, work_us=WORK_US / 2), computing, "")],
-            BALANCE: [(replace(plain, is_even=True), ("--balance", "all"), "")],
+        changes: dict[str, list[tuple[Run, list[Change], str]]] = {
+            RATE: [
+                (replace(plain, machine=faster), [settings_change([f"inter_node.bandwidth={FASTER}x"])], "")
+            ],
+            LAYOUT: [
+                (replace(plain, layout=together), [layout_change(parse_layout(together), together)], "")
+            ],
+            WORK: [
+                (
+                    replace(plain, work_us=WORK_US / 2),
+                    [computing_change(operations, site, 0.5) for site in sites],
+                    "",
+                )
+            ],
+            BALANCE: [(replace(plain, is_even=True), [balance_change(operations, "all")], "")],
             ALGORITHM: [
-                (self._forced(plain, forced), (option, f"allreduce={name}"), f", {name}")
+                (
+                    self._forced(plain, forced),
+                    [algorithm_change(operations, f"allreduce={name}")],
+                    f", {name}",
+                )
                 for name, forced in ALGORITHMS.items()
                 if case.what == "sum"
             ],
-        }  # fmt: skip
+        }
         for kind in kinds:
-            for changed, words, more in changes[kind]:
-                simulated = simulated_program_from_json(
-                    earlybird("predict", "program", recording, "--profile", profile, *words)
-                )
+            for changed, by, more in changes[kind]:
+                simulated = predict_program(operations, given, by)
                 speed_up = simulated.speed_up
                 assert speed_up is not None
                 measured = Estimate.exact(plain_s / self._run(changed))

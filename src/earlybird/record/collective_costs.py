@@ -47,7 +47,7 @@ class CostRatios:
             column[collectives] = one
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def cost_ratios(operations: Operations, before: Place, after: Place) -> CostRatios:
     """Return by how much longer each blocking collective takes with another profile or layout."""
     num = len(operations.collective)
@@ -71,6 +71,20 @@ def cost_ratios(operations: Operations, before: Place, after: Place) -> CostRati
     for _, operation, calls in kinds[:MAX_KINDS]:
         if found := _ratio_by_messages(operation, calls, before, after):
             ratios.set(calls.numbers, *found)
+    return ratios
+
+
+def revealed_ratios(operations: Operations, place: Place) -> CostRatios:
+    """Return by how much longer collectives may take if ranks come to them at other times: what they cost
+    after the last rank had come may be a part of what the messages of the likely algorithm take."""
+    num = len(operations.collective)
+    ratios = CostRatios(*(np.ones(num) for _ in range(3)))
+    for calls in _kinds(operations)[:MAX_KINDS]:
+        operation = OPERATIONS.get(operations.collective[calls.numbers[0]], "")
+        times_s = [before_s for before_s, _ in _message_times_s(operation, calls, place, place)]
+        if times_s:
+            likely_s = min(times_s, key=lambda time_s: abs(math.log(time_s / calls.cost_s)))
+            ratios.set(calls.numbers, 1.0, 1.0, max(1.0, likely_s / calls.cost_s))
     return ratios
 
 
@@ -156,21 +170,8 @@ def _ratio_by_messages(
     that do not differ much from it, and from nothing to twice the cost if all do. What messages do not
     explain of the cost changes in proportion if it becomes less, and else remains; the range has both.
     """
-    num = len(calls.ranks)
-    if num < 2 or num > MAX_RANKS or calls.cost_s <= 0:
-        return None
-    names = [
-        name
-        for name in known_algorithms(operation)
-        if (operation, name) not in POWERS_ONLY or num & (num - 1) == 0
-    ]
     rows: list[tuple[float, float, float]] = []
-    for name in names:
-        call = by_messages(_one_call(operation, calls, before.layout.num_ranks), operation, name)
-        try:
-            before_s, after_s = (max(_call_s(call, place), _MIN_S) for place in (before, after))
-        except (InputError, Deadlock):
-            continue
+    for before_s, after_s in _message_times_s(operation, calls, before, after):
         in_proportion = after_s / before_s
         # Messages that take longer than recorded leave nothing to explain.
         unexplained_s = max(calls.cost_s - before_s, 0.0)
@@ -188,6 +189,24 @@ def _ratio_by_messages(
     # What changes may be off as much as the messages are from the recorded cost.
     off = math.exp(mismatch * min(abs(math.log(value)), 1.0))
     return value, min(*ratios, value / off), max(*ratios, value * off)
+
+
+def _message_times_s(operation: str, calls: _Calls, before: Place, after: Place) -> list[tuple[float, float]]:
+    """Return how long the messages of each algorithm take in both places, if all ranks come at once."""
+    num = len(calls.ranks)
+    if not operation or num < 2 or num > MAX_RANKS or calls.cost_s <= 0:
+        return []
+    found = []
+    for name in known_algorithms(operation):
+        if (operation, name) in POWERS_ONLY and num & (num - 1):
+            continue
+        call = by_messages(_one_call(operation, calls, before.layout.num_ranks), operation, name)
+        try:
+            before_s, after_s = (max(_call_s(call, place), _MIN_S) for place in (before, after))
+        except (InputError, Deadlock):
+            continue
+        found.append((before_s, after_s))
+    return found
 
 
 def _one_call(operation: str, calls: _Calls, num_ranks: int) -> Operations:

@@ -12,12 +12,13 @@ from scipy.stats import norm, t
 from earlybird.data.profile import REUSED, Level, Profile
 from earlybird.data.recording import MIN_CORE_WAIT
 from earlybird.models.program import Operation
-from earlybird.record.collective_costs import UNKNOWN_RANGE, CostRatios
+from earlybird.record.collective_costs import UNKNOWN_RANGE, CostRatios, revealed_ratios
 from earlybird.record.conditions import Conditions, ideal_s, simulate_run
 from earlybird.record.network import moves_alone
 from earlybird.record.operations import Operations
 
-# Draws of a profile that are simulated for the interval, and the largest program for which they are.
+# Draws of a profile that are simulated for the interval, and the largest program of which more is simulated
+# than the run as recorded and with the changes.
 MAX_REPLICATES, MAX_REPLICATED_OPERATIONS = 20, 1_000_000
 # Of the run: collectives that cost less need no interval of their own.
 MIN_COLLECTIVE_SHARE = 0.05
@@ -177,6 +178,14 @@ def _with_costs(
     return low, high
 
 
+def _computes_otherwise(operations: Operations, simulated: Operations) -> bool:
+    """Return whether ranks compute for another time between the same operations."""
+    if len(operations.operation) != len(simulated.operation):
+        return False
+    is_compute = operations.operation == Operation.COMPUTE
+    return not np.array_equal(operations.own_s[is_compute], simulated.own_s[is_compute])
+
+
 def has_other_network(before: Conditions, after: Conditions) -> bool:
     return after.profile is not before.profile or after.layout is not before.layout
 
@@ -197,14 +206,19 @@ def interval_s(
     core_wait_share : of the recorded run in which ranks waited for cores.
     """
     spread = (1.0, 1.0)
-    if before_s and after_s:
+    is_changed = before_s > 0 and after_s > 0 and after is not before
+    if is_changed:
         spread = _spread(operations, before, simulated, after, after_s / before_s)
-    if has_other_network(before, after):
+    if not has_other_network(before, after) and _computes_otherwise(operations, simulated):
+        ratios = revealed_ratios(operations, before)
+        spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
+    elif has_other_network(before, after):
         spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
     if after is not before and after_s == before_s and spread == (1.0, 1.0):
         return after_s, after_s  # the changes change nothing
     error = error_of(operations, before_s)
-    if error and before_s and after_s and after is not before:
+    is_small = len(operations.operation) <= MAX_REPLICATED_OPERATIONS
+    if error and is_changed and is_small:
         shares = (network_share(operations, before), network_share(simulated, after))
         error = max(error, min(error / shares[0], _MAX_NETWORK_ERROR) * shares[1] if shares[0] else 0.0)
     return widened(after_s, spread, error, core_wait_share)

@@ -82,9 +82,12 @@ def _costs(place: Place, name: str, size_bytes: np.ndarray, most: int) -> tuple[
     bucket = np.zeros(len(size_bytes), np.int64)
     if reused_s and place.reuse > 0:
         bucket = np.round(_BUCKETS * np.log2(np.maximum(size_bytes, 1))).astype(np.int64)
-    columns, number = np.unique([protocol, line, bucket], axis=1, return_inverse=True)
+    num_buckets = int(bucket.max(initial=0)) + 1
+    kinds, number = np.unique((len(starts) * protocol + line) * num_buckets + bucket, return_inverse=True)
     costs = []
-    for of_protocol, of_line, of_bucket in columns.T.tolist():
+    for kind in kinds.tolist():
+        of_kind, of_bucket = divmod(kind, num_buckets)
+        of_protocol, of_line = divmod(of_kind, len(starts))
         item, before = (of.protocols[of_protocol] for of in (level, measured))
         alone_s = lines[of_line].latency_s if lines else 0.0
         # What changes the latency of a level changes that of its ping-pong in proportion.
