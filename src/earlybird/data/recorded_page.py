@@ -79,8 +79,15 @@ _PAGE = np.dtype(
         ("channels", _CHANNEL, _NUM_CHANNELS),
     ]
 )  # fmt: skip
+
+
+def _offset(kind: np.dtype, name: str) -> int:
+    assert kind.fields is not None
+    return int(kind.fields[name][1])
+
+
 PAGE_BYTES = _PAGE.itemsize
-_NOW_AT = _PAGE.fields["head"][1] + _HEAD.fields["now_ns"][1]
+_NOW_AT = _offset(_PAGE, "head") + _offset(_HEAD, "now_ns")
 CALLS_BYTES = _OPEN_HEAD.itemsize + _NUM_CALLS * _CALL.itemsize
 # Calls that send a message and return when its buffer may be used again.
 _SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
