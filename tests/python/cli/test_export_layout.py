@@ -62,7 +62,7 @@ MODELS = "simulated-machine, simgrid-platform, loggps"
         ("exchange.npz", "of the pattern exchange.npz give one of matrix-market, goal"),
         ("profile.json", f"of the profile profile.json give one of {MODELS}"),
         ("run", "of the run run give one of osu, openmetrics"),
-        ("rec", "of the recording rec give one of matrix-market, goal, chrome-trace"),
+        ("rec", "of the recording rec give one of matrix-market, goal, chrome-trace, simgrid-trace"),
     ],
 )
 def test_without_to_the_formats_that_fit_are_named(files, in_process, refused, tmp_path, source, formats):
