@@ -26,7 +26,7 @@ from earlybird.interop.profile_models import simulated_machine
 from earlybird.launch.simgrid import cores_of_ranks, smpi_configuration
 from earlybird.machine.flavours import SIMULATED, find_flavour
 from earlybird.present.render.terminal import print_rows
-from earlybird.record import simulation
+from earlybird.record.conditions import conditions_as_recorded, simulate_run
 from earlybird.record.operations import operations_of
 
 LATENCY_S, BANDWIDTH, EAGER_BYTES = 3e-6, 1e10, 16384
@@ -87,9 +87,9 @@ def _simulated(recording: Path, layout: str) -> tuple[float, float, int]:
     """The makespan, the processor time of simulating it without reading the recording, and the messages."""
     operations = operations_of(load_recording(recording))
     profile = profile_from_json(_profile())
-    given = simulation.conditions_as_recorded(operations, profile, parse_layout(layout, "core"))
+    given = conditions_as_recorded(operations, profile, parse_layout(layout, "core"))
     begin_s = time.process_time()
-    _, run = simulation.simulate_run(operations, given)
+    _, run = simulate_run(operations, given)
     return run.end_of_run_s, time.process_time() - begin_s, len(operations.bytes)
 
 

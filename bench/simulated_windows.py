@@ -24,7 +24,7 @@ from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL
 from earlybird.data.recording import load_recording
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.render.terminal import print_rows
-from earlybird.record import simulation
+from earlybird.record.conditions import conditions_as_recorded, simulate_run
 from earlybird.record.operations import operations_of
 from earlybird.record.window import parse_window
 from tests import recordings
@@ -97,11 +97,11 @@ def main(arguments: Sequence[str] = ()) -> int:
 def _speed(recording: Path, window: str) -> list[str]:
     """Calls and messages of a window, and the messages per second that the simulation alone takes."""
     operations = operations_of(load_recording(recording), parse_window(window))
-    given = simulation.conditions_as_recorded(
+    given = conditions_as_recorded(
         operations, profile_from_json(assumed_profile(0)), parse_layout(f"1x1x{RANKS}", "core")
     )
     begin_s = time.process_time()
-    simulation.simulate_run(operations, given)
+    simulate_run(operations, given)
     took_s = time.process_time() - begin_s
     num = len(operations.bytes)
     return [f"{operations.num_calls:.3g}", f"{num:.3g}", f"{num / took_s:.3g}"]

@@ -295,6 +295,11 @@ class TraceFile:
         return self._head.num > self._head.capacity
 
     @property
+    def no_records(self) -> np.ndarray:
+        """An array of none of its records."""
+        return np.empty(0, self._head.layout)
+
+    @property
     def num(self) -> int:
         """The number of records that the rank has made."""
         return self._head.num

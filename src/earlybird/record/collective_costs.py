@@ -57,7 +57,7 @@ def cost_ratios(operations: Operations, before: Place, after: Place) -> CostRati
         return ratios
     is_as_measured = before.profile is before.measured and after.profile is after.measured
     known_forms: dict[tuple[str, int], float] = {}
-    kinds: list[tuple[float, str, _Calls]] = []
+    kinds: list[tuple[str, _Calls]] = []
     for calls in _kinds(operations):
         operation = OPERATIONS.get(operations.collective[calls.numbers[0]], "")
         if has_other_forms and is_as_measured and len(calls.ranks) == operations.size:
@@ -66,9 +66,8 @@ def cost_ratios(operations: Operations, before: Place, after: Place) -> CostRati
                 ratios.set(calls.numbers, ratio, ratio, ratio)
                 continue
         if operation:
-            kinds.append((calls.cost_s * len(calls.numbers), operation, calls))
-    kinds.sort(key=lambda row: -row[0])
-    for _, operation, calls in kinds[:MAX_KINDS]:
+            kinds.append((operation, calls))
+    for operation, calls in kinds[:MAX_KINDS]:
         if found := _ratio_by_messages(operation, calls, before, after):
             ratios.set(calls.numbers, *found)
     return ratios
@@ -108,7 +107,7 @@ class _Calls:
 
 
 def _kinds(operations: Operations) -> list[_Calls]:
-    """Return the blocking collectives by kind."""
+    """Return the blocking collectives by kind, those that cost most first."""
     enters = np.flatnonzero(operations.operation == Operation.ENTER)
     of = operations.argument[enters]
     order = np.argsort(of, kind="stable")
@@ -137,7 +136,7 @@ def _kinds(operations: Operations) -> list[_Calls]:
         found.append(
             _Calls(numbers, ranks, int(operations.root[k]), int(operations.collective_bytes[k]), cost_s)
         )
-    return found
+    return sorted(found, key=lambda calls: -calls.cost_s * len(calls.numbers))
 
 
 def _ratio_by_forms(
@@ -186,8 +185,8 @@ def _ratio_by_messages(
     if not likely:
         ratios += UNKNOWN_RANGE
     value = in_proportion if in_proportion < 1 else remaining
-    # What changes may be off as much as the messages are from the recorded cost.
-    off = math.exp(mismatch * min(abs(math.log(value)), 1.0))
+    # What changes may be off as much as the messages are from the recorded cost, if these explain it at all.
+    off = math.exp(min(mismatch, math.log(_UNLIKE)) * min(abs(math.log(value)), 1.0))
     return value, min(*ratios, value / off), max(*ratios, value * off)
 
 

@@ -72,6 +72,7 @@ def rewritten(operations: Operations, given: Conditions) -> Operations:
 
 def once_rewritten(operations: Operations, given: Conditions) -> tuple[Operations, Conditions]:
     """Return what is simulated under these conditions, and conditions that leave it as it is."""
+    given = replace(given, reuse=reuse_of(operations, given.measured, given.layout))
     changed = rewritten(operations, given)
     return changed, replace(given, compute_s=changed.own_s, rewrites=(), priced=None)
 

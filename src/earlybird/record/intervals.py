@@ -25,11 +25,11 @@ MIN_COLLECTIVE_SHARE = 0.05
 _INTERVAL = (0.025, 0.975)
 # The standard deviation of a normal distribution, as a multiple of the median of its absolute values.
 _DEVIATION_OVER_MEDIAN = float(1 / norm.ppf(0.75))
-# The deviation of `fair` for the slowest rank where messages between nodes share links: nine of ten replays
-# are within 12.3 % in docs/results/exchanges.md, and within 1.0 % in docs/results/simulation.md.
 # Of what messages take.
 _MAX_NETWORK_ERROR = 0.5
 _NINE_OF_TEN = float(norm.ppf(0.95))
+# The deviation of `fair` for the slowest rank where messages between nodes share links: nine of ten replays
+# are within 12.3 % in docs/results/exchanges.md, and within 1.0 % in docs/results/simulation.md.
 _SHARING_DEVIATION, _SIMULATED_SHARING_DEVIATION = 0.123 / _NINE_OF_TEN, 0.010 / _NINE_OF_TEN
 
 

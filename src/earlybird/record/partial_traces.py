@@ -178,12 +178,12 @@ def _kept(calls: tuple[str, ...], file: TraceFile, span: _Span | None, collectiv
         end_ticks = rows["begin_ticks"] + rows["ticks"]
         is_kept = (end_ticks >= span.from_ticks) & (rows["begin_ticks"] <= max(span.until_ticks, 0))
         is_kept &= span.until_ticks >= 0
+        is_kept |= is_end[rows["call"]]
+        is_kept[0] |= num_in_file == 0
         if collective:
             role, kind = role_and_kind(rows)
             counts = is_collective[rows["call"]] & (role == CALL) & (kind == ONE_CALL)
             num_before += int((counts & ~is_kept & (end_ticks < span.from_ticks)).sum())
-        is_kept |= is_end[rows["call"]]
-        is_kept[0] |= num_in_file == 0
         num_in_file += len(rows)
         num += int(is_kept.sum())
         latest = None if is_kept[-1] else (rows[-1:], numbers[-1:])
@@ -195,7 +195,7 @@ def _kept(calls: tuple[str, ...], file: TraceFile, span: _Span | None, collectiv
         rows_of.append(latest[0])
         numbers_of.append(latest[1])
     if num > most or not rows_of:
-        return _Kept(np.empty(0), np.empty(0, np.uint64), num, num_in_file, num_before)
+        return _Kept(file.no_records, np.empty(0, np.uint64), num, num_in_file, num_before)
     return _Kept(np.concatenate(rows_of), np.concatenate(numbers_of), num, num_in_file, num_before)
 
 

@@ -286,6 +286,7 @@ def tolerance(operations: Operations, given: Conditions, now_s: float) -> Iterat
     """Yield points of the curves of the run time against latency and bandwidth of each level that has
     messages, and those at which it is longer by GROWTHS than `now_s`."""
     operations, given = once_rewritten(operations, given)
+    given = replace(given, priced=given)  # collectives follow what is changed below
 
     def run_s(level: str, parameter: str, factor: float) -> float:
         factors = {item.name: factor for item in given.profile.level(level).protocols}

@@ -76,7 +76,7 @@ def test_phases_of_the_recording_are_shown_with_their_simulated_times(simulated)
 def test_phases_of_a_window_are_shown_without_what_is_known_of_the_whole_run_only(recorded):
     recording = load_recording(recorded())
     operations = operations_of(recording, parse_window("MPI_Allreduce:1..1"))
-    given = simulation.conditions_as_recorded(operations, PROFILE, LAYOUT)
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
     simulated = simulation.predict_program(operations, given)
     rows = tuple(replace(row, phases=(2,)) for row in simulated.phases)  # the trace has no places
     found = with_recording(replace(simulated, phases=rows), recording)

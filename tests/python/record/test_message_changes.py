@@ -329,7 +329,7 @@ def test_parts_within_a_node_cost_what_libearlybird_took_there_if_that_was_measu
     after_s, remarks = [], []
     for forms in ([], [form_of_node]):
         profile = Profile({"intra_socket": level("intra_socket")}, "p", forms=tuple(forms))
-        given = simulation.conditions_as_recorded(of, profile, parse_layout("1x1x2", "core"))
+        given = conditions_as_recorded(of, profile, parse_layout("1x1x2", "core"))
         found = simulation.predict_program(of, given, [simulation.partitions_change(2)])
         after_s.append(found.simulated_s - work_s)
         remarks += [note for note in found.notes if "stay on a node" in note]

@@ -182,3 +182,31 @@ def test_windows_that_are_read_in_parts_are_those_of_the_whole_trace(
         found = operations_of(recording, window)
     assert max(found.event) <= max(expected.event)
     _equal(found, expected)
+
+
+def test_calls_are_counted_from_the_oldest_record_on_where_older_ones_were_overwritten(tmp_path):
+    written = Written(range(RANKS))
+    for _ in range(20):
+        k = written.collective(Semantics.ALL_WAIT)
+        for rank in range(RANKS):
+            written.add(rank, "wait", [written.add(rank, "enter", k, 1e-6)], 0.0)
+    traces, _ = _traces(written)
+    folder = recordings.on_disk(tmp_path / "rec", RANKS, [])
+    for rank, rows in enumerate(traces):
+        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, 15, begin_s=1000.0))
+    recording = load_recording(folder)
+    for first, last in ((2, 10), (6, 10)):
+        window = Window("part", call="MPI_Allreduce", first=first, last=last)
+        found = operations_of(recording, window)
+        _equal(found, _Builder(recording, traced(recording), window).build())
+
+
+def test_a_window_of_a_rank_without_events_is_refused(tmp_path):
+    traces, _ = _traces(random_program(np.random.default_rng(1)))
+    folder = recordings.on_disk(tmp_path / "rec", RANKS, [])
+    for rank, rows in enumerate(traces):
+        (folder / f"rank-{rank}.trace").write_bytes(
+            recordings.trace_file(rows if rank else [], 1000, begin_s=1000.0)
+        )
+    with pytest.raises(InputError, match="rank 0"):
+        operations_of(load_recording(folder), Window("part", 0.0, 1.0))

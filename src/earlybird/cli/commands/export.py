@@ -122,11 +122,11 @@ def _launch_writer(to: str) -> Writer | None:
 
 def _write_replay_trace(source: Path, output: Path) -> Exported:
     from earlybird.data.labels import counted
-    from earlybird.data.recording import load_recording
+    from earlybird.data.recording import load_counted
     from earlybird.record.operations import operations_of
     from earlybird.record.replay_trace import INDEX, write_replay_trace
 
-    operations = operations_of(load_recording(source))
+    operations = operations_of(load_counted(source))
     made = write_replay_trace(operations, output)
     use = (
         f"smpirun -np {operations.size} -platform PLATFORM.xml -hostfile HOSTS -replay "
