@@ -386,10 +386,14 @@ static void decide(eb_adaptation *own, int64_t *message) {
   }
 }
 
+/* The segments for which a message needs memory. */
+static int most_segments(const int64_t *message) {
+  return (int)(message[MESSAGE_NUM] > message[MESSAGE_NUM_TRIED] ? message[MESSAGE_NUM] : message[MESSAGE_NUM_TRIED]);
+}
+
 /* Memory for the segments that a message names, by a path; false if there is none. */
 static bool reserve(eb_adaptation *own, int64_t *message, int path) {
-  const int most = (int)(message[MESSAGE_NUM] > message[MESSAGE_NUM_TRIED] ? message[MESSAGE_NUM] : message[MESSAGE_NUM_TRIED]);
-  return eb_wire_reserve(own->wire, (eb_path)path, most, offset_in(message, path));
+  return eb_wire_reserve(own->wire, (eb_path)path, most_segments(message), offset_in(message, path));
 }
 
 /* The sender cannot use the path that is asked for. */
@@ -410,7 +414,7 @@ static void provide_memory(eb_adaptation *own, int64_t *message) {
   const eb_path asked = eb_asked_path();
   if (asked != EB_PATH_MESSAGE) {
     if (reserve(own, message, asked)) message[MESSAGE_PATH] = message[MESSAGE_TRIED_PATH] = asked;
-    else note_refused(own, (int)message[MESSAGE_NUM]);
+    else note_refused(own, most_segments(message));
   }
   for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) {
     if (!names(message, path) || reserve(own, message, path)) continue;
