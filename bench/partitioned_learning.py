@@ -6,7 +6,8 @@ partition (`many`) and ours (`earlybird`), interleaved start by start. Launches 
 those, measure the MPI's own (`partitioned`) next to the same two. The time of a start lasts from rank 0's
 start until rank 1 has every partition, less the delay of the last partition. libearlybird begins with an
 empty cache, as in the first run of a user; with --second-run it finds the cache that a first run of the same
-cells has written.
+cells has written. With --starts N requests of all cells of partitioned-grid are started N times, as in a
+short program.
 """
 
 import argparse
@@ -28,9 +29,12 @@ from bench.partitioned_grid import (
     BULK,
     COUNTED_S,
     EACH,
+    GAMMAS_S_PER_BYTE,
     JUDGED_S,
     OURS,
     OWN,
+    PARTITIONS,
+    SIZES_BYTES,
     geometric_mean,
     read_samples,
     run_launch,
@@ -61,6 +65,12 @@ CELLS = (
     *((128 * KIB, partitions, LATE_S_PER_BYTE) for partitions in (4, 128)),
     *((1 * MIB, partitions, LATE_S_PER_BYTE) for partitions in (4, 32)),
     (16 * MIB, 4, LATE_S_PER_BYTE),
+)
+GRID = tuple(
+    (size, partitions, gamma)
+    for size in SIZES_BYTES
+    for partitions in PARTITIONS
+    for gamma in GAMMAS_S_PER_BYTE
 )
 METHODS = {True: (BULK, EACH, OURS), False: (BULK, EACH, OWN)}
 LAUNCHES, QUICK_LAUNCHES = 7, 1
@@ -113,6 +123,7 @@ TARGETS = {
     (EARLY.name, False): Targets(1.05, 1.15),
     (EARLY.name, True): Targets(1.00),
 }
+SHORT_TARGETS = Targets(0.97)
 # A start that an interrupt or another process held up says nothing of a method, and would outweigh all other
 # starts of a block of short ones.
 LONGEST_OF_MEDIAN = 10.0
@@ -153,19 +164,26 @@ def total_s(times_s: np.ndarray, typical_s: float) -> float:
 
 
 def cells_of(samples: Iterable[Sample], block: Block, method: str) -> list[Cell]:
-    """The cells of one MPI in the order of CELLS. The better one of the two other ways is the same for all
-    launches: choosing by launch would favour the luckier one."""
+    """The cells of one MPI, in the order of CELLS or GRID.
+
+    The better one of the two other ways is the same for all launches: choosing by launch would favour the
+    luckier one.
+    """
     by_point: dict[tuple, dict[str, dict[str, np.ndarray]]] = defaultdict(lambda: defaultdict(dict))
     for sample in samples:
-        config = sample.config
-        point = (config["size_bytes"], config["partitions"], config["gamma_s_per_byte"])
-        by_point[point][sample.launch][sample.method] = sample.times_s
+        by_point[_point_key(sample)][sample.launch][sample.method] = sample.times_s
     cells = []
-    for point, launches in sorted(by_point.items(), key=lambda item: CELLS.index(item[0])):
+    order = CELLS if set(by_point) <= set(CELLS) else GRID
+    for point, launches in sorted(by_point.items(), key=lambda item: order.index(item[0])):
         compared = [by_method for by_method in launches.values() if method in by_method]
         if compared:
             cells.append(_cell(point, compared, block, method))
     return cells
+
+
+def _point_key(sample: Sample) -> tuple[int, int, float]:
+    config = sample.config
+    return config["size_bytes"], config["partitions"], config["gamma_s_per_byte"]
 
 
 def _cell(point: tuple, launches: Sequence[dict[str, np.ndarray]], block: Block, method: str) -> Cell:
@@ -244,11 +262,13 @@ def _judged(value: float, target: float | None) -> str:
 def main(arguments: Sequence[str] = ()) -> int:
     """Measure, or read what was measured, and print the tables of each MPI."""
     options = _parser().parse_args(list(arguments))
-    known = [describe_point(*cell) for cell in CELLS]
+    known = [describe_point(*cell) for cell in (GRID if options.starts else CELLS)]
 
     def work() -> None:
         if unknown := [name for name in options.cell or () if name not in known]:
             raise InputError(f"there is no cell {unknown[0]!r}; the cells are: {'; '.join(known)}")
+        if options.starts is not None and options.starts < 1:
+            raise InputError(f"--starts is {options.starts}; give 1 or more")
         if options.segments is not None:
             _record_segments(options)
             return
@@ -264,6 +284,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--cell", action="append", help="only this one, such as '8 KiB in 4, 1000 us/MB'; repeat for several"
     )
+    parser.add_argument("--starts", type=int, help="instead, so many starts of each cell of partitioned-grid")
     parser.add_argument("--second-run", action="store_true", help="with the cache that a first run wrote")
     parser.add_argument(
         "--segments", type=Path, help="instead, add to this text file starts with fixed numbers of segments"
@@ -320,8 +341,12 @@ def _caches(mpi: str, launcher: Launcher, options: argparse.Namespace) -> Iterat
 
 
 def _request(name: str, mpi: str, seed: int, preload: bool, options: argparse.Namespace) -> Request:
-    cells = [cell for cell in CELLS if not options.cell or describe_point(*cell) in options.cell]
-    points = [_point_of(mpi, cell, starts_of(cell[0], options.quick)) for cell in cells]
+    cells = GRID if options.starts else CELLS
+    points = [
+        _point_of(mpi, cell, options.starts or starts_of(cell[0], options.quick))
+        for cell in cells
+        if not options.cell or describe_point(*cell) in options.cell
+    ]
     random.Random(seed).shuffle(points)
     layout = parse_layout("1x1x2")
     return Request(name, "pipeline", points, layout, Rules(), methods=METHODS[preload], preload=preload)
@@ -388,21 +413,35 @@ def _report(mpi: str, samples: Sequence[Sample]) -> None:
     launches = len({sample.launch for sample in samples if sample.method == OURS})
     run = ", second run" if is_second else ""
     print(f"\n{taken['library']} on {taken['machine']}{run}: medians over {launches} launches")
-    for block in (STEADY, EARLY):
-        ours, own = (cells_of(samples, block, method) for method in (OURS, OWN))
-        print(f"\n{mpi}, {block.name}: time of a start; ratios of the times of all these starts")
-        owns = {cell.describe(): cell for cell in own}
-        print_rows(
-            ["size", "partitions", "us/MB", "better", "time", "ours", "ratio", "from .. to", "median start",
-             "MPI's own"],
-            [_row(cell, owns.get(cell.describe())) for cell in ours],
-        )  # fmt: skip
-        for line in summary(ours, TARGETS[block.name, is_second]):
-            print(f"libearlybird, {line}")
-        for line in summary(own):
-            print(f"the MPI's own, {line}")
-        for line in small_lines(ours):
-            print(line)
+    starts = len(samples[0].times_s)
+    if starts < QUICK_STARTS:
+        _report_block(mpi, samples, Block(f"all {starts} starts", 1, starts), SHORT_TARGETS)
+    else:
+        for block in (STEADY, EARLY):
+            _report_block(mpi, samples, block, TARGETS[block.name, is_second])
+        _report_program(mpi, samples)
+    if any(sample.oversubscribed for sample in samples):
+        print("ranks shared cores: these figures tell of the scheduler too")
+
+
+def _report_block(mpi: str, samples: Sequence[Sample], block: Block, targets: Targets) -> None:
+    ours, own = (cells_of(samples, block, method) for method in (OURS, OWN))
+    print(f"\n{mpi}, {block.name}: time of a start; ratios of the times of all these starts")
+    owns = {cell.describe(): cell for cell in own}
+    print_rows(
+        ["size", "partitions", "us/MB", "better", "time", "ours", "ratio", "from .. to", "median start",
+         "MPI's own"],
+        [_row(cell, owns.get(cell.describe())) for cell in ours],
+    )  # fmt: skip
+    for line in summary(ours, targets):
+        print(f"libearlybird, {line}")
+    for line in summary(own):
+        print(f"the MPI's own, {line}")
+    for line in small_lines(ours):
+        print(line)
+
+
+def _report_program(mpi: str, samples: Sequence[Sample]) -> None:
     ours = cells_of(samples, PROGRAM, OURS)
     print(f"\n{mpi}, a program of 50 steps: time of all starts over that of each other way")
     print_rows(
@@ -419,8 +458,6 @@ def _report(mpi: str, samples: Sequence[Sample]) -> None:
     for way, name in ways.items():
         mean = geometric_mean([getattr(cell, name) for cell in ours])
         print(f"over {way}, geometric mean of {len(ours)} cells: {mean:.3f}")
-    if any(sample.oversubscribed for sample in samples):
-        print("ranks shared cores: these figures tell of the scheduler too")
 
 
 def _point(cell: Cell) -> list[Any]:

@@ -1,8 +1,9 @@
 """Random partitioned transfers, every byte checked, in launches of every kind that libearlybird knows.
 
-Launches differ in ranks, thread level, the library's settings, numbers of lanes, a tool underneath, and
-completion by Fortran where the MPI has it; each draws communicators, datatypes, tags, numbers of partitions,
-info keys, threads, restarts and completion calls from a seed of its own, which is printed when it fails.
+Launches differ in ranks, thread level, the library's settings, numbers of lanes, whether the library keeps
+what it learns, a tool underneath, and completion by Fortran where the MPI has it; each draws communicators,
+datatypes, tags, numbers of partitions, info keys, threads, restarts and completion calls from a seed of its
+own, which is printed when it fails.
 Then two transfers of more than 2^31 bytes, where 6 GiB of memory are free.
 """
 
@@ -68,6 +69,7 @@ class Programs:
     transfers: Path
     tool: Path
     has_fortran: bool
+    cache: Path
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -130,7 +132,9 @@ def _launch(
     ranks, level = draw.choice(RANKS), draw.choice(LEVELS)
     # Half of the launches without contexts for the lanes.
     contexts = lanes if flavour.family == "mpich" and draw.random() < 0.5 else None
-    env = env | {"EARLYBIRD_LANES": str(lanes)} | context_variables(flavour.family, contexts)
+    cache = draw.choice(("off", str(programs.cache)))
+    env = env | {"EARLYBIRD_LANES": str(lanes), "EARLYBIRD_CACHE": cache}
+    env |= context_variables(flavour.family, contexts)
     library = native_prefix(flavour) / "lib" / "libearlybird.so"
     preloaded = [library, *([programs.tool] if uses_tool else [])]
     arguments = ["--transfers", OF_A_LAUNCH, "--seed", seed, "--level", level, "--seconds", LIMIT_S]
@@ -171,7 +175,9 @@ def _compile(flavour: Flavour, folder: Path) -> Programs:
     (folder / "tool.c").write_text(TOOL)
     if not _compiles(flavour, [flavour.mpicc, "-shared", "-fPIC", folder / "tool.c", "-o", tool]):
         sys.exit(f"partitioned-soak: the tool does not compile for {flavour.name}")
-    return Programs(program, tool, has_fortran)
+    cache = folder / "cache"
+    cache.mkdir()
+    return Programs(program, tool, has_fortran, cache)
 
 
 def _compiles(flavour: Flavour, arguments: Sequence[object]) -> bool:
