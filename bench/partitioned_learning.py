@@ -413,8 +413,8 @@ def _report(mpi: str, samples: Sequence[Sample]) -> None:
     launches = len({sample.launch for sample in samples if sample.method == OURS})
     run = ", second run" if is_second else ""
     print(f"\n{taken['library']} on {taken['machine']}{run}: medians over {launches} launches")
-    starts = samples[0].config["starts"]
-    if any(_point_key(sample) not in CELLS for sample in samples):
+    starts = len(samples[0].times_s)
+    if starts < QUICK_STARTS:
         _report_block(mpi, samples, Block(f"all {starts} starts", 1, starts), SHORT_TARGETS)
     else:
         for block in (STEADY, EARLY):

@@ -56,6 +56,14 @@ def test_a_program_of_50_steps_has_the_first_start_too():
     assert cell.over_one == pytest.approx(cell.over_each / 2)
 
 
+def test_of_short_programs_all_starts_are_counted(capsys):
+    learning._report("mpich", list(launches(28)))
+    printed = capsys.readouterr().out
+    # 27 starts of twice the time, and the first one.
+    assert "mpich, all 28 starts" in printed and "steady" not in printed
+    assert f"of 1 us or more: {(27 * 2 + 10 * 2) / 28:.3f} (target 0.97, missed)" in printed
+
+
 def test_a_start_that_was_held_up_does_not_outweigh_the_others():
     times_s = np.full(62, 2e-6)
     times_s[7] = 4e-3
