@@ -93,7 +93,6 @@ class PolicyTerms(ctypes.Structure):
         ("further_s", c_double),
         ("spread_s", c_double),
         ("sends_early", c_bool),
-        ("is_doubtful", c_bool),
     )
 
 
@@ -204,7 +203,6 @@ _SIGNATURES = {
     "eb_policy_send_early": (c_int, POINTER(PlanInput), c_int, c_double, POINTER(Proposal)),
     "eb_policy_first_message": (c_uint64, c_bool),
     "eb_policy_next_check": (c_uint64, c_uint64, c_bool),
-    "eb_policy_is_doubtful": (c_bool, POINTER(PlanInput), c_double),
     "eb_policy_begin": (
         None, _POLICY, POINTER(PolicyTerms), c_int, POINTER(Proposal), POINTER(Proposal), c_uint64,
     ),

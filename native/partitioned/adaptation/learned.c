@@ -129,7 +129,6 @@ static void begin_kind(eb_kind *kind, const eb_kind_query *query, double message
   eb_policy_terms terms = eb_policy_terms_of(input, eb_transfer_is_inter_node(transfer));
   terms.is_small = transfer->total_bytes < eb_transfer_agreement(transfer)->least_adapted_bytes;
   terms.sends_early = num_early > 0;
-  terms.is_doubtful = !terms.is_small && !num_early && eb_policy_is_doubtful(input, proposals[0].predicted_s);
   eb_policy_begin(&kind->policy, &terms, num, proposals, &in_use, query->num_starts);
   const eb_learned_result *const known = num_early ? NULL : find_result(&kind->result, message_s);
   if (!known || known->cut.num > query->max_segments || !(paths_of(input) & 1U << known->cut.path)) return;

@@ -10,10 +10,6 @@
 /* The first message. Small transfers gain only where a receiver uses partitions long before the last one is ready: requests that are
  * started a few times are spared. */
 enum { FIRST = 2, SMALL_FIRST = 16 };
-/* The first start, whose calls and memory are new to the caches, takes some microseconds longer, and hides a delay that the program has in
- * all others. Where that may matter, readiness is noted again at once. */
-enum { DOUBTFUL_CHECK = FIRST + EB_POLICY_NUM_READY };
-#define HIDDEN_S 5e-6
 /* The program may change: the readiness of partitions is looked at again, seldom, because it reads the clock for each of them. */
 enum { CHECK = 64, SMALL_CHECK = 512, CHECK_TIMES = 4, MAX_CHECK_STEP = 2048 };
 
@@ -180,13 +176,6 @@ int eb_policy_select(const eb_planner_input *input, int num, eb_proposal *propos
   /* Either path may be measured wrong by some part: the ring is tried in the end. */
   eb_planner_equal(input, 1, EB_PATH_RING, &proposals[1]);
   return proposals[1].predicted_s <= RING_TRIED * one_s ? 2 : 1;
-}
-
-bool eb_policy_is_doubtful(const eb_planner_input *input, double predicted_s) {
-  double least_s = eb_cost_time_s(input->cost, input->partition_bytes);
-  if (input->ring_cost) least_s = fmin(least_s, eb_cost_time_s(input->ring_cost, input->partition_bytes));
-  const double gain_s = fmin(HIDDEN_S, predicted_s - least_s);
-  return gain_s >= FURTHER_GAIN * predicted_s && gain_s >= FURTHER_GAIN_S + READING_S * eb_planner_num_joined(input);
 }
 
 bool eb_policy_fits(const eb_planner_input *input, const eb_cut *cut, double predicted_s) {
@@ -543,8 +532,7 @@ static bool is_abandoned(const eb_policy *policy) {
 
 /* The message after this one, in which no trial of this channel is in progress. */
 static uint64_t next_message(const eb_policy *policy, uint64_t start, bool is_current, bool *is_check) {
-  const bool is_doubtful = policy->terms.is_doubtful && start == FIRST;
-  const uint64_t check = is_doubtful ? DOUBTFUL_CHECK : eb_policy_next_check(start, policy->terms.is_small);
+  const uint64_t check = eb_policy_next_check(start, policy->terms.is_small);
   uint64_t due = check, needed = 0;
   if (policy->owner) due = start + larger(WAIT, start);
   else if (policy->is_unseen || next_option(policy, &needed) >= 0) {

@@ -34,7 +34,6 @@ typedef struct {
   double further_s;        /* what each further message costs others, and must gain if one of these two holds */
   double spread_s;         /* from the first partition's readiness to the last one's */
   bool sends_early;        /* the first proposal is used at once, as is what was in use before it by messages */
-  bool is_doubtful;        /* a delay that the first start hides may be worth further segments */
 } eb_policy_terms;
 
 typedef struct {
@@ -97,10 +96,7 @@ uint64_t eb_policy_first_message(bool is_small);
 /* The start in which readiness is looked at again, after one that has a message. */
 uint64_t eb_policy_next_check(uint64_t start, bool is_small);
 
-/* May the first start have hidden a delay of the last partition that would be worth more than what was predicted to be best? */
-bool eb_policy_is_doubtful(const eb_planner_input *input, double predicted_s);
-
-/* What is known of transfers of a level, size and readiness; is_small, sends_early and is_doubtful are left to the caller. */
+/* What is known of transfers of a level, size and readiness; is_small is left to the caller. */
 eb_policy_terms eb_policy_terms_of(const eb_planner_input *input, bool is_inter_node);
 
 /* For short transfers whose partitions are ready long before the last one: the receiver may compute with them, which shows in
