@@ -79,16 +79,10 @@ _PAGE = np.dtype(
         ("channels", _CHANNEL, _NUM_CHANNELS),
     ]
 )  # fmt: skip
-
-
-def _offset(kind: np.dtype, name: str) -> int:
-    assert kind.fields is not None
-    return int(kind.fields[name][1])
-
-
 PAGE_BYTES = _PAGE.itemsize
-_NOW_AT = _offset(_PAGE, "head") + _offset(_HEAD, "now_ns")
 CALLS_BYTES = _OPEN_HEAD.itemsize + _NUM_CALLS * _CALL.itemsize
+assert _HEAD.fields is not None
+_NOW_AT: int = CALLS_BYTES + _HEAD.fields["now_ns"][1]
 # Calls that send a message and return when its buffer may be used again.
 _SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
 _RECEIVES = frozenset({"MPI_Recv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Probe", "MPI_Mprobe"})

@@ -11,7 +11,7 @@ static int rank;
 static char received[8];
 
 static void start_barrier(void) {
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || defined OPEN_MPI
   MPI_Request request;
   MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   for (int start = 0; start < 2; start++) {
