@@ -48,7 +48,7 @@ def test_without_pipelines_every_message_costs_its_latency():
     assert late["earlybird"].time_s == pytest.approx(2e-6 + 100e-6)
     assert (
         "not measured as pipelines: single, earlybird, many"
-        in reservations(models, 1, 1, 0.0, "`measure`")[0]
+        in reservations(models, 1, 1, 0.0, "`measure`", "intra_socket")[0]
     )
 
 
@@ -63,7 +63,7 @@ def test_measured_methods_are_listed_with_others_and_their_threads():
         ("earlybird", "levels"),
         ("many", "pipeline fit at 4 threads"),
     ]
-    notes = reservations(models, 512, 1, 0.0, "`measure`")
+    notes = reservations(models, 512, 1, 0.0, "`measure`", "intra_socket")
     assert any(
         note.startswith("pipeline fit at 4 threads: many; these times do not include how") for note in notes
     )
@@ -93,7 +93,7 @@ def test_gains_have_intervals_where_both_methods_have_replicates():
 
 def test_what_lies_outside_the_measured_range_is_said():
     models = method_models(profile(form("single", "one"), form("many", "each")), "intra_socket", 1)
-    notes = " ".join(reservations(models, 1 << 30, 64, 1e-8, "`measure`"))
+    notes = " ".join(reservations(models, 1 << 30, 64, 1e-8, "`measure`", "intra_socket"))
     assert "512 B to 1 MiB; 1 GiB is extrapolated (single, many)" in notes
     assert "1 to 32; 64 is extrapolated (many)" in notes
     assert "0 us/MB to 1000 us/MB; 1e+04 us/MB is extrapolated (many)" in notes

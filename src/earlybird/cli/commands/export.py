@@ -135,7 +135,7 @@ def _write_replay_trace(source: Path, output: Path) -> Exported:
     remarks: tuple[str, ...] = ()
     if made.num_kept:
         remarks = (
-            f"warning: {counted(made.num_kept, 'collective')} not of all ranks, or without an action, "
+            f"warning: {counted(made.num_kept, 'collective call')} not of all ranks, or without an action, "
             "have their recorded cost",
         )
     text = f"{counted(made.num_actions, 'action')} of {operations.size} ranks; use it with: {use}"
