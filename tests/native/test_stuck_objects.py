@@ -33,6 +33,7 @@ def test_a_rank_that_does_not_come(mpi, own_process, compiled, tmp_path, mode, v
     answer = json.loads(result.stdout)
     assert text in answer["sentence"]
     assert answer["verdict"] == verdict, answer["sentence"]
+    assert "rank 2 holds" not in answer["sentence"]
     assert answer["guilty"][0] == 0
     assert answer["cycle"] == ([0, 1] if mode == "lock" else [0, 2])
     assert (result.returncode == 1) == (verdict == "deadlock")
