@@ -151,9 +151,11 @@ eb_awaited_communicator *eb_awaited_communicator_add(void) {
   return &without_place;
 }
 
-eb_awaited_communicator *eb_awaited_object_add(void) {
+eb_awaited_communicator *eb_awaited_object_add(eb_object_kind kind) {
+  static uint32_t num_of[EB_NUM_OBJECTS];
   eb_awaited_head *const head = &eb_page_current->awaited;
-  if (head->num_objects < EB_AWAITED_OBJECTS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
+  if (num_of[kind] < EB_AWAITED_OBJECTS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
+    num_of[kind]++;
     head->num_objects++;
     return &eb_page_current->communicators[head->num_communicators++];
   }

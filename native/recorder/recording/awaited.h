@@ -20,7 +20,7 @@ enum {
   EB_AWAITED_CHANNELS = 1024,
   EB_AWAITED_PROBES = 8, /* places that a key may have */
   EB_AWAITED_COMMUNICATORS = 256,
-  EB_AWAITED_OBJECTS = 64, /* of these places */
+  EB_AWAITED_OBJECTS = 32, /* of these places, of each kind; none is used again, as other ranks may still be in a last call on it */
   EB_AWAITED_MEMBERS = 8192,
   EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
   EB_AWAITED_NAME = 64,
@@ -170,8 +170,8 @@ void eb_awaited_message(bool is_sent, uint32_t communicator, int32_t peer, int32
 /* A place for a communicator: that of all without one if there are too many. */
 eb_awaited_communicator *eb_awaited_communicator_add(void);
 
-/* The same for an object of one; NULL: there are too many. */
-eb_awaited_communicator *eb_awaited_object_add(void);
+/* The same for an object of one; NULL: there are too many of its kind. */
+eb_awaited_communicator *eb_awaited_object_add(eb_object_kind kind);
 
 /* Place for so many ranks; NULL: no more. */
 int32_t *eb_awaited_members_add(uint32_t num);
