@@ -18,7 +18,7 @@
 enum {
   EB_AWAITED_REQUESTS = 1024,
   EB_AWAITED_CHANNELS = 1024,
-  EB_AWAITED_PROBES = 8, /* places that a key may have */
+  EB_AWAITED_PROBES = 8, /* places that a key may have, and as many more if all of these are taken */
   EB_AWAITED_COMMUNICATORS = 256,
   EB_AWAITED_OBJECTS = 32, /* of these places, of each kind; none is used again, as other ranks may still be in a last call on it */
   EB_AWAITED_MEMBERS = 8192,
@@ -118,7 +118,7 @@ typedef struct {
   eb_awaited_call more[EB_OPEN_CALLS_MAX + 1];
   eb_awaited_communicator communicators[EB_AWAITED_COMMUNICATORS];
   int32_t members[EB_AWAITED_MEMBERS];
-  uint64_t keys[EB_AWAITED_REQUESTS]; /* of the requests; 0: free. Those that a key may have are in one line of a cache */
+  uint64_t keys[EB_AWAITED_REQUESTS]; /* of the requests; 0: free. The first that a key may have are in one line of a cache */
   eb_awaited_request requests[EB_AWAITED_REQUESTS];
   eb_awaited_channel channels[EB_AWAITED_CHANNELS];
 } eb_page;
