@@ -29,7 +29,8 @@ def test_a_rank_that_does_not_come(mpi, own_process, compiled, tmp_path, mode, v
     # A program that is not certain to wait forever is not stopped.
     limit = ["timeout", "30"] * (verdict != "deadlock")
     result = own_process(
-        "record", "-o", "rec", "--mpi", mpi, "--stuck", "1s", "--stop", "--json", "--", *limit, "mpiexec", "-n", "4", *oversubscribe, *map(str, program), check=False, timeout=90,
+        "record", "-o", "rec", "--mpi", mpi, "--stuck", "1s", "--stop", "--json", "--", *limit,
+        "mpiexec", "-n", "4", *oversubscribe, *map(str, program), check=False, timeout=90,
     )  # fmt: skip
     answer = json.loads(result.stdout)
     assert text in answer["sentence"]
