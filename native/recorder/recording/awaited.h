@@ -46,6 +46,9 @@ typedef enum {
 /* What the tag of a lock says. */
 enum { EB_LOCK_SHARED, EB_LOCK_EXCLUSIVE };
 
+/* In place of partitions: what the MPI leaves in the status of the receive says nothing. */
+#define EB_AWAITED_NO_STATUS UINT32_MAX
+
 /* More of the call of a thread. */
 typedef struct {
   uint32_t serial; /* of the calls that are no polls */
@@ -66,7 +69,7 @@ typedef struct {
   int32_t peer, tag;
   uint16_t kind, thread; /* thread: that waits for it, in its call with this serial */
   uint32_t serial;
-  uint32_t partitions, num_ready; /* of a partitioned one */
+  uint32_t partitions, num_ready; /* of a partitioned one; partitions of another receive: EB_AWAITED_NO_STATUS, or 0 */
 } eb_awaited_request;
 
 /* Messages with the same peer, communicator and tag. */
