@@ -2,16 +2,21 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from earlybird.data import recorded_page
 from earlybird.launch.running_ranks import look, shared_pages
 from earlybird.machine.flavours import find_flavour
 from earlybird.toolchain.build import RECORDER, features, library_path
 from tests.conftest import EARLYBIRD, assert_refused
+from tests.stuck_job import pages_of_a_job
 
 pytestmark = pytest.mark.mpi
 
@@ -291,3 +296,35 @@ def test_where_refuses_what_is_no_running_recording(in_process, tmp_path):
     assert_refused(
         in_process("record", "--stop", "-o", "rec", "--", "true", check=False), "--stop is for --stuck"
     )
+
+
+@pytest.mark.one_mpi
+def test_an_agent_removes_no_pages_of_another_namespace(mpi, tmp_path):
+    agent = library_path(find_flavour(mpi)).parents[1] / "libexec" / "earlybird" / "page_agent"
+    if not agent.exists():
+        pytest.skip(f"the recorder is not built for {mpi}")
+    space = os.stat("/proc/self/ns/pid").st_ino
+    with subprocess.Popen(["true"]) as ended:
+        (page,) = pages_of_a_job(1, {}, pid=os.getpid())
+    spaces = {"own": space, "stale": space, "other": space + 1}
+    folders = {
+        name: Path(f"/dev/shm/earlybird-{os.geteuid()}-{os.getpid():08x}{number:08x}-{of:x}")
+        for number, (name, of) in enumerate(spaces.items())
+    }
+    try:
+        for name, folder in folders.items():
+            folder.mkdir(mode=0o700)
+            data = np.frombuffer(page, recorded_page._PAGE).copy()
+            data["head"]["pid"], data["head"]["pid_namespace"] = ended.pid, spaces[name]
+            if name != "own":
+                (folder / "rank-0.open").write_bytes(data.tobytes())
+        start = 'exec 3< "$1"; exec "$0" "$1" "$2" 1'
+        subprocess.run(["bash", "-c", start, agent, folders["own"], tmp_path / "rank-0.pages"], check=True)
+        until = time.monotonic() + 30
+        while folders["own"].exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not folders["stale"].exists()
+        assert (folders["other"] / "rank-0.open").exists()
+    finally:
+        for folder in folders.values():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -144,7 +144,7 @@ typedef struct {
   int folder;
   text bundle;
   uint32_t num_pages;
-  bool is_any_alive, notes_time;
+  bool is_any_alive, is_any_unknown, notes_time;
 } seen;
 
 /* For a rank that reads no clock of its own. */
@@ -163,6 +163,7 @@ static void see(void *with, const char *name, const char *page, size_t bytes) {
   const eb_bundle_state state = state_of(&((const eb_page *)(const void *)page)->awaited, &is_known, &num_threads);
   if (state == EB_BUNDLE_ENDED && faccessat(found->folder, name, F_OK, 0) != 0) return; /* it has left MPI_Finalize meanwhile */
   found->is_any_alive |= is_known && state != EB_BUNDLE_ENDED;
+  found->is_any_unknown |= !is_known;
   if (found->notes_time) note_time(found->folder, name);
   if (add_page(&found->bundle, name, page, bytes, state, num_threads)) found->num_pages++;
 }
@@ -185,7 +186,14 @@ static void remove_page(void *with, const char *name, const char *page, size_t b
   if (state == EB_BUNDLE_ENDED || !is_known) (void)unlinkat(folder, name, 0);
 }
 
-/* What killed ranks of earlier jobs have left, whose agents were killed as well. */
+/* The end of a folder's name: the namespace of its processes. */
+static const char *space_of(const char *folder) {
+  const char *const end = strrchr(folder, '-');
+  return end ? end : folder;
+}
+
+/* What killed ranks of earlier jobs have left, whose agents were killed as well. Ranks of another namespace may live: their folders
+ * are not even locked, as their agent that starts meanwhile would find a lock. */
 static void remove_stale(const char *own) {
   char begin[64], path[PATH_MAX];
   DIR *const entries = opendir("/dev/shm");
@@ -194,14 +202,14 @@ static void remove_stale(const char *own) {
   for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
     struct stat status;
     snprintf(path, sizeof path, "/dev/shm/%s", entry->d_name);
-    if (strncmp(path, begin, strlen(begin)) != 0 || strcmp(path, own) == 0) continue;
+    if (strncmp(path, begin, strlen(begin)) != 0 || strcmp(path, own) == 0 || strcmp(space_of(path), space_of(own)) != 0) continue;
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) continue;
     if (fstat(folder, &status) == 0 && status.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0) {
       seen found = {.folder = folder};
       for_each_page(folder, see, &found);
       free(found.bundle.at);
-      if (!found.is_any_alive && found.num_pages > 0) {
+      if (!found.is_any_alive && !found.is_any_unknown && found.num_pages > 0) {
         for_each_page(folder, remove_page, (void *)&folder);
         (void)rmdir(path);
       }

@@ -31,7 +31,9 @@ static void wait_for(const eb_span *span, MPI_Request handle) {
 static copies copy(const eb_span *span, int count, const MPI_Request *requests, MPI_Status *statuses) {
   copies made = {NULL, statuses, statuses != MPI_STATUSES_IGNORE};
   if (!eb_span_may_complete(span) || count <= 0) return made;
-  const bool are_needed = !made.has_statuses && (eb_requests_any() || eb_awaited_num_wild != 0 || eb_is_any_cancelled);
+  const bool are_needed = !made.has_statuses &&
+                          (eb_requests_any() || __atomic_load_n(&eb_awaited_num_wild, __ATOMIC_RELAXED) != 0 ||
+                           eb_is_any_cancelled);
   const size_t copied_bytes = ((size_t)count * sizeof(copied) + 15) / 16 * 16;
   char *scratch = eb_thread_scratch(span->thread, copied_bytes + (are_needed ? (size_t)count * sizeof *statuses : 0));
   if (!scratch) return made;

@@ -78,7 +78,7 @@ static void opened(const eb_span *span, unsigned call, int rc, MPI_Comm comm, co
 
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_File_open, (MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh),
               (comm, filename, amode, info, fh), EB_ABOUT_ALL, opened(&span, call, rc, comm, fh))
-EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_File_close, (MPI_File * fh), (fh), eb_file_closes(&span, *fh), EB_ONLY_TIME)
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_File_close, (MPI_File * fh), (fh), if (span.thread && fh) eb_file_closes(&span, *fh), EB_ONLY_TIME)
 EB_WRAP(MPI_File_delete, (const char *filename, MPI_Info info), (filename, info), EB_ONLY_TIME)
 ALL_ENTER(MPI_File_sync, (MPI_File fh), (fh), EB_ONLY_TIME)
 EB_WRAP(MPI_File_seek, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence), EB_ONLY_TIME)

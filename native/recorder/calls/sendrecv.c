@@ -86,9 +86,11 @@ static void begun(const eb_span *span, unsigned call, int rc, int64_t sendcount,
                               .is_active = true,
                               .posted_ticks = span->begin_ticks,
                               .bytes = eb_bytes(span, recvcount, recvtype)};
-  eb_span_posts(span, *request, EB_AWAITED_RECEIVE, call, communicator, receive.peer, recvtag, receive.bytes, 0);
+  const bool has_status = RECEIVE != EB_REQUEST_RECEIVE_NO_STATUS;
+  eb_span_posts(span, *request, EB_AWAITED_RECEIVE, call, communicator, receive.peer, recvtag, receive.bytes,
+                has_status ? 0 : EB_AWAITED_NO_STATUS);
   if (eb_recorder_counts()) eb_requests_add(eb_request_key(*request), &receive);
-  else if (RECEIVE == EB_REQUEST_RECEIVE_NO_STATUS && (receive.peer < 0 || recvtag < 0)) eb_awaited_lose();
+  if (!has_status && (receive.peer < 0 || recvtag < 0)) eb_awaited_lose();
 }
 
 #define ISENDRECV(name, COUNT)                                                                                              \

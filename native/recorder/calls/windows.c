@@ -26,7 +26,8 @@ EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Win_create_dynamic, (MPI_Info info, MPI_Comm co
               created(&span, call, rc, comm, win))
 EB_WRAP(MPI_Win_attach, (MPI_Win win, void *base, MPI_Aint bytes), (win, base, bytes), EB_ONLY_TIME)
 EB_WRAP(MPI_Win_detach, (MPI_Win win, const void *base), (win, base), EB_ONLY_TIME)
-EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Win_free, (MPI_Win * win), (win), eb_window_enters(&span, *win), EB_ONLY_TIME)
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Win_free, (MPI_Win * win), (win), if (span.thread && win) eb_window_enters(&span, *win),
+              EB_ONLY_TIME)
 
 static void synchronised(const eb_span *span, unsigned call, MPI_Win win) {
   eb_add_call(span, call, eb_window_communicator(span, win), EB_PEER_NONE, 0);

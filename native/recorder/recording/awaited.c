@@ -30,8 +30,15 @@ static void count(uint64_t *value) {
 
 static uint32_t hash_of(uint64_t value) { return (uint32_t)(value * 0x9e3779b97f4a7c15u >> 40); }
 
-/* The first of the places that a key may have. */
+/* The first of the places that a key may have; a key for which these are taken may have as many more. */
 static uint32_t places_of(uint64_t key) { return hash_of(key) % (EB_AWAITED_REQUESTS / EB_AWAITED_PROBES) * EB_AWAITED_PROBES; }
+
+/* No key has been in its further places as long as it is EB_AWAITED_PROBES. */
+static uint32_t num_probes = EB_AWAITED_PROBES;
+
+static uint32_t place_at(uint32_t first, uint32_t probe) { return (first + probe) % EB_AWAITED_REQUESTS; }
+
+static uint32_t probes(void) { return __atomic_load_n(&num_probes, __ATOMIC_RELAXED); }
 
 static bool take(uint64_t *key) {
   uint64_t unused = 0;
@@ -41,14 +48,19 @@ static bool take(uint64_t *key) {
 
 /* So many sends have one handle only if they were complete when they were started: the others need no place. */
 uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind) {
-  const uint32_t first = places_of(key);
-  uint64_t *const keys = &eb_page_current->keys[first];
+  const uint32_t first = places_of(key), num = probes();
+  uint64_t *const keys = eb_page_current->keys;
   uint32_t num_alike = 0;
-  for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++) num_alike += __atomic_load_n(&keys[p], __ATOMIC_RELAXED) == key;
+  for (uint32_t p = 0; p < num; p++) num_alike += __atomic_load_n(&keys[place_at(first, p)], __ATOMIC_RELAXED) == key;
   if (num_alike >= MIN_ALIKE && kind == EB_AWAITED_SEND) return EB_AWAITED_REQUESTS;
-  for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++)
-    if (take(&keys[p])) return first + p;
-  (void)add(&eb_page_current->awaited.requests_left_out, 1);
+  for (uint32_t p = 0; p < 2 * EB_AWAITED_PROBES; p++) {
+    const uint32_t place = place_at(first, p);
+    if (!take(&keys[place])) continue;
+    if (p >= EB_AWAITED_PROBES) __atomic_store_n(&num_probes, 2 * EB_AWAITED_PROBES, __ATOMIC_RELAXED);
+    return place;
+  }
+  /* Of the others no message is counted. */
+  if (kind == EB_AWAITED_SEND || kind == EB_AWAITED_RECEIVE) eb_awaited_lose();
   return EB_AWAITED_REQUESTS;
 }
 
@@ -59,7 +71,8 @@ static uint32_t oldest(uint64_t key) {
   const uint32_t first = places_of(key);
   const eb_awaited_request *const requests = eb_page_current->requests;
   uint32_t found = EB_AWAITED_REQUESTS;
-  for (uint32_t p = first; p < first + EB_AWAITED_PROBES; p++) {
+  for (uint32_t probe = 0; probe < probes(); probe++) {
+    const uint32_t p = place_at(first, probe);
     if (__atomic_load_n(&eb_page_current->keys[p], __ATOMIC_ACQUIRE) != key) continue;
     if (found == EB_AWAITED_REQUESTS || requests[p].posted_ticks < requests[found].posted_ticks) found = p;
   }
@@ -69,7 +82,8 @@ static uint32_t oldest(uint64_t key) {
 static eb_awaited_request *latest(uint64_t key, uint32_t but) {
   eb_awaited_request *last = NULL;
   const uint32_t serial = eb_awaited_call_of(but)->serial, first = places_of(key);
-  for (uint32_t p = first; p < first + EB_AWAITED_PROBES; p++) {
+  for (uint32_t probe = 0; probe < probes(); probe++) {
+    const uint32_t p = place_at(first, probe);
     eb_awaited_request *const place = &eb_page_current->requests[p];
     if (__atomic_load_n(&eb_page_current->keys[p], __ATOMIC_ACQUIRE) != key) continue;
     if (place->thread == but && place->serial == serial) continue;
@@ -151,9 +165,11 @@ eb_awaited_communicator *eb_awaited_communicator_add(void) {
   return &without_place;
 }
 
-eb_awaited_communicator *eb_awaited_object_add(void) {
+eb_awaited_communicator *eb_awaited_object_add(eb_object_kind kind) {
+  static uint32_t num_of[EB_NUM_OBJECTS];
   eb_awaited_head *const head = &eb_page_current->awaited;
-  if (head->num_objects < EB_AWAITED_OBJECTS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
+  if (num_of[kind] < EB_AWAITED_OBJECTS && head->num_communicators < EB_AWAITED_COMMUNICATORS) {
+    num_of[kind]++;
     head->num_objects++;
     return &eb_page_current->communicators[head->num_communicators++];
   }

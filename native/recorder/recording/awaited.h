@@ -18,9 +18,9 @@
 enum {
   EB_AWAITED_REQUESTS = 1024,
   EB_AWAITED_CHANNELS = 1024,
-  EB_AWAITED_PROBES = 8, /* places that a key may have */
+  EB_AWAITED_PROBES = 8, /* places that a key may have, and as many more if all of these are taken */
   EB_AWAITED_COMMUNICATORS = 256,
-  EB_AWAITED_OBJECTS = 64, /* of these places */
+  EB_AWAITED_OBJECTS = 32, /* of these places, of each kind; none is used again, as other ranks may still be in a last call on it */
   EB_AWAITED_MEMBERS = 8192,
   EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
   EB_AWAITED_NAME = 64,
@@ -46,6 +46,9 @@ typedef enum {
 /* What the tag of a lock says. */
 enum { EB_LOCK_SHARED, EB_LOCK_EXCLUSIVE };
 
+/* In place of partitions: what the MPI leaves in the status of the receive says nothing. */
+#define EB_AWAITED_NO_STATUS UINT32_MAX
+
 /* More of the call of a thread. */
 typedef struct {
   uint32_t serial; /* of the calls that are no polls */
@@ -66,7 +69,7 @@ typedef struct {
   int32_t peer, tag;
   uint16_t kind, thread; /* thread: that waits for it, in its call with this serial */
   uint32_t serial;
-  uint32_t partitions, num_ready; /* of a partitioned one */
+  uint32_t partitions, num_ready; /* of a partitioned one; partitions of another receive: EB_AWAITED_NO_STATUS, or 0 */
 } eb_awaited_request;
 
 /* Messages with the same peer, communicator and tag. */
@@ -118,7 +121,7 @@ typedef struct {
   eb_awaited_call more[EB_OPEN_CALLS_MAX + 1];
   eb_awaited_communicator communicators[EB_AWAITED_COMMUNICATORS];
   int32_t members[EB_AWAITED_MEMBERS];
-  uint64_t keys[EB_AWAITED_REQUESTS]; /* of the requests; 0: free. Those that a key may have are in one line of a cache */
+  uint64_t keys[EB_AWAITED_REQUESTS]; /* of the requests; 0: free. The first that a key may have are in one line of a cache */
   eb_awaited_request requests[EB_AWAITED_REQUESTS];
   eb_awaited_channel channels[EB_AWAITED_CHANNELS];
 } eb_page;
@@ -170,8 +173,8 @@ void eb_awaited_message(bool is_sent, uint32_t communicator, int32_t peer, int32
 /* A place for a communicator: that of all without one if there are too many. */
 eb_awaited_communicator *eb_awaited_communicator_add(void);
 
-/* The same for an object of one; NULL: there are too many. */
-eb_awaited_communicator *eb_awaited_object_add(void);
+/* The same for an object of one; NULL: there are too many of its kind. */
+eb_awaited_communicator *eb_awaited_object_add(eb_object_kind kind);
 
 /* Place for so many ranks; NULL: no more. */
 int32_t *eb_awaited_members_add(uint32_t num);

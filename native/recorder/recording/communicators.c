@@ -281,7 +281,7 @@ eb_awaited_communicator *eb_communicator_object(eb_communicator *communicator, e
   static const char *const names[EB_NUM_OBJECTS] = {"window", "persistent collective", "file"};
   pthread_mutex_lock(&lock);
   const uint32_t number = ++communicator->num_objects[kind];
-  eb_awaited_communicator *const object = eb_awaited_object_add();
+  eb_awaited_communicator *const object = eb_awaited_object_add(kind);
   if (object) {
     static uint32_t num_shown;
     eb_awaited_communicator shown = *communicator->awaited;

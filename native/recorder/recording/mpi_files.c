@@ -11,15 +11,19 @@ static struct {
   eb_awaited_communicator *awaited; /* NULL: free */
 } files[MAX_FILES];
 
-/* Also of one without a place in the page, which is counted there as left out. */
+/* Also of one without a place in the page, which is counted there as left out. For a file of one rank nobody waits. */
 void eb_file_opened(const eb_span *span, MPI_File file, MPI_Comm comm) {
   eb_communicator *const communicator = eb_span_communicator(span, comm);
-  eb_awaited_communicator *const awaited = communicator ? eb_communicator_object(communicator, EB_OBJECT_FILE) : NULL;
-  if (!awaited) return;
+  eb_awaited_communicator *const awaited = communicator && communicator->local.num > 1
+                                               ? eb_communicator_object(communicator, EB_OBJECT_FILE)
+                                               : NULL;
   pthread_mutex_lock(&lock);
+  /* One that was closed in a call that is not recorded had this handle. */
+  for (int f = 0; f < MAX_FILES; f++)
+    if (files[f].handle == file) files[f].awaited = NULL;
   int place = 0;
   while (place < MAX_FILES && files[place].awaited) place++;
-  if (place < MAX_FILES) {
+  if (awaited && place < MAX_FILES) {
     files[place].handle = file;
     files[place].awaited = awaited;
   }

@@ -235,7 +235,11 @@ static bool count_message(const eb_span *span, const eb_request *request, const 
     eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, request->peer, request->tag, request->bytes);
     return request->peer != EB_PEER_NULL;
   }
-  if (!status || (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled)) return false;
+  if (!status) { /* after an error */
+    eb_awaited_lose();
+    return false;
+  }
+  if (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled) return false;
   const int peer = eb_world_rank(request->communicator, status->MPI_SOURCE);
   eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, peer, status->MPI_TAG, eb_status_bytes(status));
   return peer != EB_PEER_NULL;
@@ -246,9 +250,15 @@ static bool count_message(const eb_span *span, const eb_request *request, const 
 static void count_in_page(const eb_awaited_request *request, const MPI_Status *status) {
   int is_cancelled = 0, peer = request->peer, tag = request->tag;
   if (request->kind != EB_AWAITED_RECEIVE) return;
-  if (eb_is_any_cancelled && status && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled) return;
+  const bool has_status = request->partitions != EB_AWAITED_NO_STATUS;
+  if (has_status && eb_is_any_cancelled && status && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled)
+    return;
   if (eb_awaited_is_wild(request)) {
-    if (!status) return;
+    if (!has_status) return; /* it has counted as lost since it was posted */
+    if (!status) {
+      eb_awaited_lose();
+      return;
+    }
     peer = eb_world_rank(eb_communicator_of_number(request->communicator), status->MPI_SOURCE);
     tag = status->MPI_TAG;
   }

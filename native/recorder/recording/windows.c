@@ -189,7 +189,7 @@ static uint64_t key_of_lock(const description *of, int rank) {
 }
 
 void eb_window_concerns(const eb_span *span, MPI_Win win, int rank, int type) {
-  const description *const of = span->thread ? known(win) : NULL;
+  const description *const of = span->thread && rank != MPI_PROC_NULL ? known(win) : NULL;
   if (!of || !of->awaited) return;
   eb_open_call *const open = span->thread->open;
   open->communicator = of->awaited->number;
@@ -198,7 +198,7 @@ void eb_window_concerns(const eb_span *span, MPI_Win win, int rank, int type) {
 }
 
 void eb_window_locked(const eb_span *span, unsigned call, MPI_Win win, int rank, int type) {
-  const description *const of = of_window(span, win);
+  const description *const of = rank != MPI_PROC_NULL ? of_window(span, win) : NULL;
   if (!of || !of->awaited) return;
   const uint64_t key = key_of_lock(of, rank);
   const uint32_t place = eb_awaited_place(key, EB_AWAITED_LOCK);
@@ -218,6 +218,6 @@ void eb_window_locked(const eb_span *span, unsigned call, MPI_Win win, int rank,
 }
 
 void eb_window_unlocked(const eb_span *span, MPI_Win win, int rank) {
-  const description *const of = of_window(span, win);
+  const description *const of = rank != MPI_PROC_NULL ? of_window(span, win) : NULL;
   if (of && of->awaited) (void)eb_awaited_complete(key_of_lock(of, rank), &(eb_awaited_request){0});
 }

@@ -2,6 +2,8 @@
 #ifndef EB_RECORDED_WINDOWS_H
 #define EB_RECORDED_WINDOWS_H
 
+#include <limits.h>
+
 #include "recorder/recording/recorder.h"
 
 /* The call is collective over the window, or concerns `rank` of it. A window that this thread does not know yet is entered after the
@@ -18,9 +20,10 @@ void eb_window_starts(const eb_span *span, MPI_Win win, MPI_Group group); /* bef
 void eb_window_awaits(const eb_span *span, MPI_Win win, eb_epoch_side side);
 void eb_window_awaited(const eb_span *span, MPI_Win win, eb_epoch_side side, bool is_over);
 
-/* The call locks or unlocks the window of `rank`, or waits for what this rank has done there; EB_ALL_RANKS: of all ranks. `type`:
- * of a lock that begins, EB_LOCK_SHARED or EB_LOCK_EXCLUSIVE. */
-enum { EB_ALL_RANKS = -1, EB_LOCK_NONE = -1 };
+/* The call locks or unlocks the window of `rank`, or waits for what this rank has done there; EB_ALL_RANKS: of all ranks, a number
+ * that no MPI has for MPI_PROC_NULL, of which nothing is noted. `type`: of a lock that begins, EB_LOCK_SHARED or
+ * EB_LOCK_EXCLUSIVE. */
+enum { EB_ALL_RANKS = INT_MIN, EB_LOCK_NONE = -1 };
 void eb_window_concerns(const eb_span *span, MPI_Win win, int rank, int type);
 /* The lock has begun, or ended. */
 void eb_window_locked(const eb_span *span, unsigned call, MPI_Win win, int rank, int type);

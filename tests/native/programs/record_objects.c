@@ -32,12 +32,18 @@ static void open_file(const char *path) {
   MPI_File_close(&file);
 }
 
-/* Rank 0 holds the lock for which rank 1 waits, and waits for rank 1. */
+/* Rank 0 holds the lock for which rank 1 waits, and waits for rank 1. So does rank 2 in an epoch of MPI_PROC_NULL, which locks
+ * nobody. */
 static void lock_window(void) {
   int value = rank;
   MPI_Win window;
   MPI_Win_create(received, 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   if (rank == 1) MPI_Recv(received, 8, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 2) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, MPI_PROC_NULL, 0, window);
+    MPI_Recv(received, 8, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_unlock(MPI_PROC_NULL, window);
+  }
   if (rank < 2) {
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 3, 0, window);
     MPI_Put(&value, 1, MPI_INT, 3, 0, 1, MPI_INT, window);
@@ -48,7 +54,7 @@ static void lock_window(void) {
     MPI_Recv(received, 8, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   if (rank < 2) MPI_Win_unlock(3, window);
-  if (rank == 1) MPI_Send(received, 8, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
+  for (int waiting = 0; rank == 1 && waiting <= 2; waiting += 2) MPI_Send(received, 8, MPI_CHAR, waiting, 3, MPI_COMM_WORLD);
   MPI_Win_free(&window);
 }
 

@@ -535,6 +535,24 @@ def test_a_lock_that_a_rank_does_not_end_is_one_sided(held, wanted, waits):
     assert not judge({**states, 0: elsewhere}).cycle
 
 
+def test_of_several_locks_of_a_rank_that_is_named_for_which_another_one_waits():
+    def lock(call, peer, is_exclusive):
+        return Awaited(LOCK, call, peer, ANY_TAG, "window", None, EXCLUSIVE_LOCK if is_exclusive else 0)
+
+    wanted = lock("MPI_Win_flush", 2, False)
+    states = with_window(job(inside(receive(1)), inside(wanted), inside(receive(0))), set())
+    of_another, of_all, exclusive = (
+        lock("MPI_Win_lock_of_1", 1, True),
+        lock("MPI_Win_lock_all", ANY_PEER, False),
+        lock("MPI_Win_lock", 2, True),
+    )
+    states[0] = replace(states[0], locks=(of_another, of_all, exclusive))
+    assert "rank 0 holds the lock (MPI_Win_lock)" in judge(states).sentence
+    states[1] = replace(states[1], threads=(inside(replace(wanted, number=EXCLUSIVE_LOCK)),))
+    states[0] = replace(states[0], locks=(of_another, of_all))
+    assert "rank 0 holds the lock (MPI_Win_lock_all)" in judge(states).sentence
+
+
 def test_ranks_in_calls_on_a_file_may_read_or_write():
     calls = [Entered("MPI_File_read_all"), Entered("MPI_File_write_all"), Entered("MPI_File_read_all")]
     assert judge(in_collectives(*calls)).verdict == "unknown"

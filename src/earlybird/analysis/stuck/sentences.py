@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from earlybird.analysis.stuck.messages import undelivered
-from earlybird.analysis.stuck.waits import FINALIZE, Wait
+from earlybird.analysis.stuck.waits import FINALIZE, Wait, is_same_window
 from earlybird.data import labels, units
 from earlybird.data.rank_states import (
     ANY_TAG,
     COLLECTIVE,
     COMPLETED_TAG,
     ENDED,
+    EXCLUSIVE_LOCK,
     FINALIZED,
     LOCK,
     PARTITIONED_RECEIVE,
@@ -200,18 +201,18 @@ def _of_cause(ranks: Mapping[int, RankState], cause: Cause, waits: Mapping[int, 
 def _locks_of(ranks: Mapping[int, RankState], cause: Cause) -> list[str]:
     """Return which ranks have locked windows for which others wait."""
     awaited = {
-        (condition.awaited.communicator, holder)
+        (holder, condition.awaited)
         for wait in cause.waits.values()
         for condition in wait.conditions
         if condition.awaited is not None and condition.awaited.kind == LOCK
         for holder in condition.ranks
     }
-    clauses = []
-    for communicator, holder in sorted(awaited, key=lambda each: each[1])[:_MAX_SHOWN]:
-        lock = next(lock for lock in ranks[holder].locks if lock.communicator == communicator)
-        call = request_text(lock, ranks[holder])
-        clauses.append(f"rank {holder} holds the lock ({call})")
-    return clauses
+    clauses: dict[str, None] = {}
+    for holder, locked in sorted(awaited, key=lambda each: (each[0], each[1].peer, each[1].posted_s)):
+        locks = [lock for lock in ranks[holder].locks if is_same_window(lock, locked)]
+        lock = max(locks, key=lambda each: each.number == EXCLUSIVE_LOCK)
+        clauses[f"rank {holder} holds the lock ({request_text(lock, ranks[holder])})"] = None
+    return list(clauses)[:_MAX_SHOWN]
 
 
 def _end_of(state: RankState) -> str:

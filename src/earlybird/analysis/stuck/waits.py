@@ -159,15 +159,15 @@ class Waiting:
     def _holders(self, state: RankState, awaited: Awaited) -> frozenset[int]:
         """Return the ranks that have locked the same part of a window against a rank, and are in no call that
         ends a lock: which of those is served first is up to the MPI."""
-        own = [lock for lock in state.locks if _is_same_window(lock, awaited)]
+        own = [lock for lock in state.locks if is_same_window(lock, awaited)]
         is_exclusive = EXCLUSIVE_LOCK in {awaited.number, *(lock.number for lock in own)}
         return frozenset(
             rank
             for rank, other in self.ranks.items()
             if rank != state.rank
-            and not any(_is_same_window(each, awaited) for each in _lock_calls(other))
+            and not any(is_same_window(each, awaited) for each in _lock_calls(other))
             and any(
-                _is_same_window(lock, awaited) and (is_exclusive or lock.number == EXCLUSIVE_LOCK)
+                is_same_window(lock, awaited) and (is_exclusive or lock.number == EXCLUSIVE_LOCK)
                 for lock in other.locks
             )
         )
@@ -313,7 +313,7 @@ def partitioned_sender(state: RankState, receiver: int, awaited: Awaited) -> Awa
     return None
 
 
-def _is_same_window(one: Awaited, other: Awaited) -> bool:
+def is_same_window(one: Awaited, other: Awaited) -> bool:
     """Return whether two locks may be of the same rank's part of the same window."""
     is_same_rank = one.peer == other.peer or ANY_PEER in (one.peer, other.peer)
     return one.communicator == other.communicator and is_same_rank
