@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlybird.toolchain.build import native_sources
-from tests.core_library import compile_core, cost_of, plan_input
+from tests.core_library import compile_core
 from tests.policy_channel import Channel, Taken, policy_of, proposal
 
 # Numbers of segments and what is predicted for them, and what was in use before.
@@ -101,33 +101,6 @@ def test_a_lone_proposal_is_used_without_a_trial(core):
     channel = run(core, [(1, 9e-6)], (4, 8e-6), fixed({1: 20e-6, 4: 10e-6}), 1000)
     assert channel.used[:4] == [4, 4, 1, 1] and set(channel.used[2:]) == {1}
     assert channel.num_feedback == 0
-
-
-def test_readiness_is_noted_again_at_once_where_the_first_start_may_hide_a_delay(core):
-    channel = run(
-        core, NOTHING_TO_GAIN, (1, 100e-6), fixed(times_of(1, NOTHING_TO_GAIN)), 70, is_doubtful=True
-    )
-    assert channel.messages == [2, 4, 64]
-
-
-@pytest.mark.parametrize(
-    ("num_partitions", "partition_bytes", "expected"),
-    [
-        (4, 2048, True),  # 9.2 us in one message, 3 of the last partition alone
-        (1, 8192, False),  # nothing can leave early
-        (2, 128, False),  # hardly shorter
-        (4, 1 << 20, False),  # the hidden delay is little of 4 ms
-    ],
-)
-def test_the_first_start_matters_where_what_it_hides_is_worth_a_message(
-    core, num_partitions, partition_bytes, expected
-):
-    cost = cost_of([(0, 1e-6, 0.1e-6, 1e9)])
-    known = plan_input(cost, [0.0] * num_partitions, partition_bytes)
-    one_s = 1e-6 + num_partitions * partition_bytes / 1e9
-    assert core.eb_policy_is_doubtful(byref(known), one_s) == expected
-    ring = plan_input(cost, [0.0] * num_partitions, partition_bytes, cost_of([(0, 0.1e-6, 0.1e-6, 100e9)]))
-    assert not core.eb_policy_is_doubtful(byref(ring), 0.2e-6)  # a message costs more than there is to gain
 
 
 @pytest.mark.parametrize("is_small", [False, True])

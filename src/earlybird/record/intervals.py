@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 from zlib import crc32
 
 import numpy as np
-from scipy.stats import norm, t
 
 from earlybird.data.profile import REUSED, Level, Profile
 from earlybird.data.recording import MIN_CORE_WAIT
@@ -23,11 +23,12 @@ MAX_REPLICATES, MAX_REPLICATED_OPERATIONS = 20, 1_000_000
 # Of the run: collectives that cost less need no interval of their own.
 MIN_COLLECTIVE_SHARE = 0.05
 _INTERVAL = (0.025, 0.975)
+_QUANTILE = NormalDist().inv_cdf  # scipy.stats takes long to import
 # The standard deviation of a normal distribution, as a multiple of the median of its absolute values.
-_DEVIATION_OVER_MEDIAN = float(1 / norm.ppf(0.75))
+_DEVIATION_OVER_MEDIAN = 1 / _QUANTILE(0.75)
 # Of what messages take.
 _MAX_NETWORK_ERROR = 0.5
-_NINE_OF_TEN = float(norm.ppf(0.95))
+_NINE_OF_TEN = _QUANTILE(0.95)
 # The deviation of `fair` for the slowest rank where messages between nodes share links: nine of ten replays
 # are within 12.3 % in docs/results/exchanges.md, and within 1.0 % in docs/results/simulation.md.
 _SHARING_DEVIATION, _SIMULATED_SHARING_DEVIATION = 0.123 / _NINE_OF_TEN, 0.010 / _NINE_OF_TEN
@@ -36,11 +37,12 @@ _SHARING_DEVIATION, _SIMULATED_SHARING_DEVIATION = 0.123 / _NINE_OF_TEN, 0.010 /
 def _widening(launches: int) -> float:
     """Return by how much the spread of medians of resampled launches is too narrow: the interval of Student's
     t for so many launches, over that of their resamples."""
+    from scipy.stats import t
+
     if launches < 2:
         return 1.0
-    return float(t.ppf(_INTERVAL[1], launches - 1) / norm.ppf(_INTERVAL[1])) * float(
-        np.sqrt(launches / (launches - 1))
-    )
+    ratio = float(t.ppf(_INTERVAL[1], launches - 1)) / _QUANTILE(_INTERVAL[1])
+    return ratio * float(np.sqrt(launches / (launches - 1)))
 
 
 def _sharing_deviation(profile: Profile) -> float:
