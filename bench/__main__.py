@@ -97,7 +97,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 WITH_OPTIONS = (
     "command-times", "many-cores", "motif-styles", "partitioned-calls", "partitioned-costs",
     "partitioned-grid", "partitioned-grid-cluster", "partitioned-learning", "partitioned-policy",
-    "partitioned-regret", "partitioned-soak",
+    "partitioned-regret", "partitioned-scale", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "simulated-programs",
     "smpi-programs",
     "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "stuck-alarms", "stuck-ranks",
