@@ -213,8 +213,8 @@ class Traced:
     ----------
     groups, immediate : the blocking collectives, and the starts of non-blocking ones.
     whole_from_s : the time from which no event of any rank is missing; -inf if none is.
-    num_before : None, or, where these are the events of a window: by rank, how many calls of the collective
-        that names the window come before them.
+    num_before : None, or, where these are the events of a window: (P,), how many calls of the collective that
+        names the window are not among them and come before it.
     """
 
     events: Events
@@ -225,7 +225,7 @@ class Traced:
     cut_s: Mapping[int, float]
     immediate: Sequence[Collective] = ()
     whole_from_s: float = -np.inf
-    num_before: Mapping[int, int] | None = None
+    num_before: np.ndarray | None = None
 
 
 def traced(recording: Recording) -> Traced | None:
@@ -240,7 +240,7 @@ def join_traces(
     recording: Recording,
     traces: Mapping[int, RankTrace],
     counted: Counted | None = None,
-    num_before: Mapping[int, int] | None = None,
+    num_before: np.ndarray | None = None,
     clocks_before: Clocks | None = None,
 ) -> Traced:
     """Return the events of all ranks by one clock, with their messages matched.

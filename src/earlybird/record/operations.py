@@ -248,7 +248,7 @@ class _Builder:
             )
         cut = Cut(begun_s, np.full(recording.size, np.inf))
         if window is not None:
-            cut = cut_of(window, events, begun_s, ended_s, joined.whole_from_s, joined.num_before)
+            cut = cut_of(window, recording, joined, begun_s, ended_s)
         self.cut, self.from_s = cut, float(cut.from_s.min())
         self.until_s = float(np.minimum(cut.until_s, ended_s).max())
         self.window = "" if window is None else f"--window {window.text}"
@@ -283,19 +283,20 @@ class _Builder:
         events = self.events
         is_received = (events.role == RECEIVED) & (events.kind != COMPLETION) & (events.tag >= 0)
         is_received &= (events.peer >= 0) & ~events.is_call(PARTITIONED) & self.is_called[of_call]
-        self.num_unmatched = int(is_received.sum()) - int(self.is_called[receiving].sum())
+        is_received[matches.received] = False
         self.num_under_way = int((has_send ^ has_receive).sum())
-        if not joined.reaches_back:  # their sends were overwritten
-            self.num_under_way += self.num_unmatched
-            self.num_unmatched = 0
-        elif joined.num_before is not None:  # their other ends may have been left out
-            is_known = (events.kind != COMPLETION) & (np.minimum(events.tag, events.peer) >= 0)
-            is_known &= (events.communicator >= 0) & ~events.is_call(PARTITIONED)
-            is_known[matches.sent] = is_known[matches.received] = False
-            is_received &= is_known
-            is_sent = is_known & (events.role == SENT) & self.is_whole_call[of_call]
-            self.num_under_way += int(is_sent.sum()) + int((is_received & ~self.end[of_call]).sum())
-            self.num_unmatched -= int(is_received.sum())
+        is_partial = joined.num_before is not None
+        if is_partial or not joined.reaches_back:  # other ends were left out, or overwritten
+            is_cut_off = is_received & ((events.communicator >= 0) | (not joined.reaches_back))
+            self.num_under_way += int((is_cut_off & ~self.end[of_call]).sum())
+            is_received &= ~is_cut_off
+        if is_partial:
+            is_sent = (events.role == SENT) & (events.kind != COMPLETION) & self.is_whole_call[of_call]
+            is_sent &= (np.minimum(events.tag, events.peer) >= 0) & (events.communicator >= 0)
+            is_sent &= ~events.is_call(PARTITIONED)
+            is_sent[matches.sent] = False
+            self.num_under_way += int(is_sent.sum())
+        self.num_unmatched = int(is_received.sum())
         self.groups: list[Collective] = []
         self.immediate: list[Collective] = []
         for groups, kept in ((joined.groups, self.groups), (joined.immediate, self.immediate)):

@@ -4,7 +4,7 @@ The files are read twice in blocks: first the events of the window are kept, the
 the same order as these are counted. So a window needs memory for its own events only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,13 @@ from earlybird.data import memory
 from earlybird.data.recorded_rank import CALL
 from earlybird.data.recorded_trace import ONE_CALL, RankTrace, TraceFile, open_traces, role_and_kind
 from earlybird.data.recording import Recording
-from earlybird.record.window import Window, require_calls, require_known_begin, too_large
+from earlybird.record.window import (
+    Window,
+    num_overwritten,
+    require_calls,
+    require_known_begin,
+    too_large,
+)
 
 _INIT, _FINALIZE = frozenset({"MPI_Init", "MPI_Init_thread"}), frozenset({"MPI_Finalize"})
 # Events before and after a window that are kept, too: clocks of hosts drift by up to so much of a run.
@@ -62,17 +68,19 @@ def traced_window(recording: Recording, window: Window, bytes_per_event: int) ->
     if not window.call:
         require_known_begin(window, is_dropped)
     clocks = _clocks_before(recording, opened)
-    spans = (
-        _spans_of_calls(recording, opened, window)
-        if window.call
-        else _spans_of_times(recording, opened, window, clocks)
-    )
+    num_before = np.zeros(recording.size, np.int64)
+    if window.call:
+        num_before = _num_overwritten(recording, opened, window)
+        spans = _spans_of_calls(recording, opened, window, num_before)
+    else:
+        spans = _spans_of_times(recording, opened, window, clocks)
     free = memory.available_memory_bytes()
     kept: dict[int, _Kept] = {}
     num_left = free // bytes_per_event
     for rank, file in opened.items():
         kept[rank] = _kept(recording.ranks[rank].calls, file, spans.get(rank), window.call, num_left)
         num_left -= kept[rank].num
+        num_before[rank] += kept[rank].num_before
     if num_left < 0:
         raise too_large(window, sum(one.num for one in kept.values()), bytes_per_event, free)
     traces = {
@@ -80,7 +88,6 @@ def traced_window(recording: Recording, window: Window, bytes_per_event: int) ->
         for rank, file in opened.items()
     }
     counted = {rank: _counted(matching, rank, file, kept[rank]) for rank, file in opened.items()}
-    num_before = {rank: one.num_before for rank, one in kept.items()}
     return join_traces(recording, traces, Counted.of(counted), num_before, clocks)
 
 
@@ -112,27 +119,45 @@ def _clocks_before(recording: Recording, opened: Mapping[int, TraceFile]) -> Clo
     return join_traces(recording, traces).clocks
 
 
+def _calls_of(recording: Recording, rank: int, file: TraceFile, call: str) -> Iterator[np.ndarray]:
+    """Iterate over the records of a rank's calls of a collective, a block each."""
+    is_it = _ids(recording.ranks[rank].calls, frozenset({call}))
+    for rows, _ in file.blocks():
+        calls = rows[is_it[rows["call"]]]
+        role, kind = role_and_kind(calls)
+        yield calls[(role == CALL) & (kind == ONE_CALL)]
+
+
+def _num_overwritten(recording: Recording, opened: Mapping[int, TraceFile], window: Window) -> np.ndarray:
+    """Return how many calls of a window's collective were overwritten, (P,); raise InputError if they are
+    needed."""
+    num = np.zeros(recording.size, np.int64)
+    for rank, file in opened.items():
+        num[rank] = sum(len(calls) for calls in _calls_of(recording, rank, file, window.call))
+    before = np.zeros_like(num)
+    if any(file.has_dropped for file in opened.values()):
+        before = num_overwritten(recording, window, num)
+    require_calls(window, before, num)
+    return before
+
+
 def _spans_of_calls(
-    recording: Recording, opened: Mapping[int, TraceFile], window: Window
+    recording: Recording, opened: Mapping[int, TraceFile], window: Window, before: np.ndarray
 ) -> dict[int, _Span]:
     """Return the spans from the first to the last call of the collective of a window."""
-    num, spans = np.zeros(recording.size, np.int64), {}
+    spans = {}
     for rank, file in opened.items():
-        is_it = _ids(recording.ranks[rank].calls, frozenset({window.call}))
-        from_ticks, until_ticks = 0, 0
-        for rows, _ in file.blocks():
-            calls = rows[is_it[rows["call"]]]
-            role, kind = role_and_kind(calls)
-            calls = calls[(role == CALL) & (kind == ONE_CALL)]
-            first, last = (number - 1 - int(num[rank]) for number in (window.first, window.last))
+        num, from_ticks, until_ticks = int(before[rank]), 0, 0
+        for calls in _calls_of(recording, rank, file, window.call):
+            first, last = (number - 1 - num for number in (window.first, window.last))
             if 0 <= first < len(calls):
                 from_ticks = int(calls["begin_ticks"][first])
             if 0 <= last < len(calls):
                 until_ticks = int(calls["begin_ticks"][last] + calls["ticks"][last])
-            num[rank] += len(calls)
+                break
+            num += len(calls)
         margin = round(_MARGIN_S / file.tick_s)
         spans[rank] = _Span(max(from_ticks - margin, 0), until_ticks + margin)
-    require_calls(window, num)
     return spans
 
 

@@ -1,14 +1,16 @@
 """Windows of a recorded run: which part of it is simulated, by time or by calls of a collective."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.analysis.events import COLLECTIVES, Events
+from earlybird.analysis.events import COLLECTIVES
+from earlybird.analysis.waits import Traced
 from earlybird.data import labels
 from earlybird.data.errors import InputError
+from earlybird.data.recorded_rank import CALL
+from earlybird.data.recording import Recording
 from earlybird.data.units import format_bytes, format_seconds, parse_duration, shortened
 
 _MOMENTS, _CALLS = "2s..5s or 2s..", "MPI_Allreduce:10..20"
@@ -23,8 +25,8 @@ class Window:
     ----------
     text : as the user gave it.
     from_s, until_s : seconds since the first MPI_Init returned.
-    call, first, last : instead, from the `first` call of a collective until the `last` one has returned, from
-        1 and on each rank; empty for seconds.
+    call, first, last : instead, from the `first` call of a collective until the `last` one has returned, of
+        all that each rank made, from 1; empty for seconds.
     """
 
     text: str
@@ -89,13 +91,33 @@ def require_known_begin(window: Window, has_dropped: bool) -> None:
         )
 
 
-def require_calls(window: Window, num: np.ndarray) -> None:
-    """Raise InputError if a rank has not all calls of the window, with `num` calls of each rank, (P,)."""
-    if num.min() < window.last:
-        has = labels.counted(int(num.min()), "call")
+def num_overwritten(recording: Recording, window: Window, num: np.ndarray) -> np.ndarray:
+    """Return how many calls of the window's collective each rank made before the oldest of the `num` that are
+    in its events, which have older ones overwritten: (P,)."""
+    total = np.zeros_like(num)
+    for rank, one in recording.ranks.items():
+        is_it = np.array([name.removesuffix("_c") == window.call for name in one.calls], bool)
+        rows = one.entries[is_it[one.entries["call"]] & (one.entries["role"] == CALL)]
+        total[rank] = rows["calls"].sum()
+    return np.maximum(total - num, 0)
+
+
+def require_calls(window: Window, before: np.ndarray, num: np.ndarray) -> None:
+    """Raise InputError if a rank has not all calls of the window in its events, with `num` calls of each rank
+    after the `before` that were overwritten, both (P,)."""
+    if (before + num).min() < window.last:
+        rank = int((before + num).argmin())
         raise InputError(
-            f"--window is {window.text}, and rank {int(num.argmin())} has {has} of {window.call} in its "
-            "events; give calls that every rank makes"
+            f"--window is {window.text}, and rank {rank} has made "
+            f"{labels.counted(int((before + num)[rank]), 'call')} of {window.call}; give calls that every "
+            "rank makes"
+        )
+    if before.max() >= window.first:
+        rank = int(before.argmax())
+        raise InputError(
+            f"--window is {window.text}, and of rank {rank} the events of the first "
+            f"{labels.counted(int(before[rank]), 'call')} of {window.call} were overwritten; give later "
+            "calls, or record with --events all"
         )
 
 
@@ -125,18 +147,14 @@ def fitting_window(from_s: float, duration_s: float) -> str:
 
 
 def cut_of(
-    window: Window,
-    events: Events,
-    begun_s: np.ndarray,
-    ended_s: np.ndarray,
-    whole_s: float,
-    num_before: Mapping[int, int] | None = None,
+    window: Window, recording: Recording, joined: Traced, begun_s: np.ndarray, ended_s: np.ndarray
 ) -> Cut:
-    """Return the cut of a run whose ranks began at `begun_s` and end at `ended_s`, (P,), and whose events are
-    whole from `whole_s` on; `num_before` as in `Traced`. Raises InputError for what is not in the run."""
+    """Return the cut of a run whose ranks began at `begun_s` and end at `ended_s`, (P,); raise InputError for
+    what is not in the run."""
+    whole_s = joined.whole_from_s
     first_s, last_s = float(begun_s.min()), float(ended_s.max())
     if window.call:
-        cut = _cut_of_calls(window, events, len(begun_s), num_before or {})
+        cut = _cut_of_calls(window, recording, joined)
     else:
         require_known_begin(window, bool(np.isfinite(whole_s)))
         if first_s + window.from_s >= last_s:
@@ -154,12 +172,15 @@ def cut_of(
     return cut
 
 
-def _cut_of_calls(window: Window, events: Events, size: int, num_before: Mapping[int, int]) -> Cut:
+def _cut_of_calls(window: Window, recording: Recording, joined: Traced) -> Cut:
+    events = joined.events
     calls = np.flatnonzero(events.is_call(frozenset({window.call})) & (events.calls > 0))
     calls = calls[np.lexsort([events.begin_s[calls], events.rank[calls]])]
-    before = np.array([num_before.get(rank, 0) for rank in range(size)])
-    num = np.bincount(events.rank[calls], minlength=size)
-    require_calls(window, before + num)
+    num = np.bincount(events.rank[calls], minlength=recording.size)
+    before = joined.num_before
+    if before is None:
+        before = np.zeros_like(num) if joined.reaches_back else num_overwritten(recording, window, num)
+        require_calls(window, before, num)
     begins = np.concatenate([[0], np.cumsum(num)[:-1]]) - before
     first, last = (calls[begins + number - 1] for number in (window.first, window.last))
     return Cut(events.begin_s[first], events.end_s[last])

@@ -29,6 +29,12 @@ NETWORK = network(
 )  # fmt: skip
 
 
+def _compute_briefly(written, rank, rng):
+    """A record belongs to the call that begins when it does, and ties may be decided either way: no two calls
+    of a rank begin at once, and those of two ranks hardly."""
+    written.add(rank, "compute", float(rng.uniform(1e-7, 1e-6)))
+
+
 def random_program(rng):
     """Non-blocking messages, waits for some of them, allreduces, and computing."""
     written = Written(range(RANKS))
@@ -46,14 +52,17 @@ def random_program(rng):
         elif action < 0.8:
             k = written.collective(Semantics.ALL_WAIT)
             for member in range(RANKS):
+                _compute_briefly(written, member, rng)
                 entered = written.add(member, "enter", k, float(rng.uniform(0, 1e-5)))
                 written.add(member, "wait", [entered], 0.0)
         elif still_open[rank]:
             chosen = rng.permutation(still_open[rank])[: rng.integers(1, 4)].tolist()
+            _compute_briefly(written, rank, rng)
             written.add(rank, "wait", chosen, 0.0)
             still_open[rank] = [k for k in still_open[rank] if k not in chosen]
     for rank, requests in enumerate(still_open):
         if requests:
+            _compute_briefly(written, rank, rng)
             written.add(rank, "wait", requests, 0.0)
     return written
 
@@ -119,7 +128,7 @@ def test_traces_of_a_simulation_are_simulated_as_recorded(tmp_path_factory, seed
     assert waited_s <= RANKS * found.simulated_s * (1 + 1e-9)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32 - 1), st.floats(0, 0.9), st.floats(0.05, 1))
 def test_any_window_of_a_run_can_be_simulated(tmp_path_factory, seed, begin, length):
     written = random_program(np.random.default_rng(seed))
@@ -151,6 +160,18 @@ def _equal(found, expected):
             assert one == other, name
 
 
+def _recorded(folder, traces, capacity):
+    """A recording whose trace of each rank keeps its last `capacity` records, with the number of all its
+    allreduces."""
+    folder = recordings.on_disk(folder / "rec", RANKS, [])
+    for rank, rows in enumerate(traces):
+        counted = recordings.entries(rank, [], 0.0)
+        counted["calls"][counted["call"] == ALLREDUCE] = sum(row[2] == ALLREDUCE for row in rows)
+        (folder / f"rank-{rank}.ebr").write_bytes(recordings.rank_file(rank, RANKS, counted))
+        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, capacity, begin_s=1000.0))
+    return load_recording(folder)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(0, 2**32 - 1), st.floats(0, 0.9), st.floats(0.05, 1), st.sampled_from([1000, 13, 29]),
@@ -161,15 +182,14 @@ def test_windows_that_are_read_in_parts_are_those_of_the_whole_trace(
 ):
     written = random_program(np.random.default_rng(seed))
     traces, last_s = _traces(written)
-    folder = recordings.on_disk(tmp_path_factory.mktemp("parts") / "rec", RANKS, [])
-    for rank, rows in enumerate(traces):
-        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, capacity, begin_s=1000.0))
-    recording = load_recording(folder)
+    recording = _recorded(tmp_path_factory.mktemp("parts"), traces, capacity)
     window = Window("part", begin * last_s, (begin + length) * last_s)
     if is_of_calls:
-        num = min(sum(row[2] == ALLREDUCE for row in rows[-capacity:]) for rows in traces)
-        first = 1 + int(begin * num)
-        window = Window("part", call="MPI_Allreduce", first=first, last=first + int(length * (num - first)))
+        num = sum(row[2] == ALLREDUCE for row in traces[0])
+        lost = num - min(sum(row[2] == ALLREDUCE for row in rows[-capacity:]) for rows in traces)
+        first = 1 + lost + int(begin * (num - lost))
+        last = first + max(int(length * (num - first)), 0)
+        window = Window("part", call="MPI_Allreduce", first=first, last=last)
     try:
         expected = _Builder(recording, traced(recording), window).build()
     except InputError:  # perhaps for another of several reasons
@@ -184,7 +204,7 @@ def test_windows_that_are_read_in_parts_are_those_of_the_whole_trace(
     _equal(found, expected)
 
 
-def test_calls_are_counted_from_the_oldest_record_on_where_older_ones_were_overwritten(tmp_path, monkeypatch):
+def test_calls_of_windows_are_counted_from_init_on_where_older_events_were_overwritten(tmp_path, monkeypatch):
     monkeypatch.setattr(partial_traces, "_MARGIN_S", 2e-9)
     written = Written(range(RANKS))
     for _ in range(20):
@@ -192,14 +212,19 @@ def test_calls_are_counted_from_the_oldest_record_on_where_older_ones_were_overw
         for rank in range(RANKS):
             written.add(rank, "wait", [written.add(rank, "enter", k, 1e-6)], 0.0)
     traces, _ = _traces(written)
-    folder = recordings.on_disk(tmp_path / "rec", RANKS, [])
-    for rank, rows in enumerate(traces):
-        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(rows, 15, begin_s=1000.0))
-    recording = load_recording(folder)
-    for first, last in ((2, 10), (6, 10)):
+    assert [row[2] for row in traces[0][-15:]] == [ALLREDUCE] * 14 + [FINALIZE]
+    recording = _recorded(tmp_path, traces, 15)
+    for first, last in ((8, 16), (12, 16), (20, 20)):
         window = Window("part", call="MPI_Allreduce", first=first, last=last)
         found = operations_of(recording, window)
         _equal(found, _Builder(recording, traced(recording), window).build())
+        begins = [row[0] for row in traces[0] if row[2] == ALLREDUCE]
+        ends = [row[1] for row in traces[0] if row[2] == ALLREDUCE]
+        assert found.recorded_s == pytest.approx(ends[last - 1] - begins[first - 1], abs=1e-8)
+    with pytest.raises(InputError, match="rank 0 the events of the first 6 calls of MPI_Allreduce were over"):
+        operations_of(recording, Window("early", call="MPI_Allreduce", first=6, last=16))
+    with pytest.raises(InputError, match="rank 0 has made 20 calls of MPI_Allreduce"):
+        operations_of(recording, Window("late", call="MPI_Allreduce", first=12, last=21))
 
 
 def test_a_window_of_a_rank_without_events_is_refused(tmp_path):

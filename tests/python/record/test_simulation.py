@@ -423,7 +423,7 @@ def test_window_of_calls_begins_and_ends_with_them(recorded):
     [
         ("2s", "two moments"), ("3s..2s", "ends where it begins or before"),
         ("9s..10s", "run ends after 310"),
-        ("MPI_Allreduce:1..2", "rank 0 has 1 call of"), ("MPI_Send:1..2", "blocking collective"),
+        ("MPI_Allreduce:1..2", "rank 0 has made 1 call of"), ("MPI_Send:1..2", "blocking collective"),
         ("MPI_Allreduce:0..2", "from 1 on"), ("MPI_Allreduce:2..1", "earlier call first"),
         ("MPI_Allreduce:1", "first and the last call"), ("Allreduce:1..2", "blocking collective"),
         ("x..y", "beginning of --window is .x.; .*such as 2s or 0.5$"),
