@@ -27,7 +27,7 @@ def test_a_rank_that_does_not_come(mpi, own_process, compiled, tmp_path, mode, v
     program = [compiled(flavour, "record_objects", ["-g"]), mode, tmp_path / "file"]
     oversubscribe = ["--oversubscribe"] * (flavour.family == "openmpi")
     # A program that is not certain to wait forever is not stopped.
-    limit = ["timeout", "30"] * (verdict != "deadlock")
+    limit = ["timeout", "15"] * (verdict != "deadlock")
     result = own_process(
         "record", "-o", "rec", "--mpi", mpi, "--stuck", "1s", "--stop", "--json", "--", *limit,
         "mpiexec", "-n", "4", *oversubscribe, *map(str, program), check=False, timeout=90,
