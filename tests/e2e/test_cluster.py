@@ -113,6 +113,7 @@ def test_the_agent_runs_commands_as_ssh_would(two_nodes):
     assert "no node node9" in result.stderr
 
 
+@pytest.mark.thorough
 def test_clusters_stand_side_by_side_with_the_same_addresses(two_nodes, run_on, in_process):
     """The other has the highest rate."""
     with running_cluster(3, "32gbit", "--no-check") as other:

@@ -269,6 +269,7 @@ def test_a_run_is_continued_on_a_cluster_like_the_one_it_was_begun_on(
         earlybird("cluster", "down", "--name", name, check=False)
 
 
+@pytest.mark.thorough
 def test_a_job_whose_node_breaks_ends_soon_and_keeps_what_it_has(mpi, tmp_path):
     _break(break_node, "node1", mpi, tmp_path)
 

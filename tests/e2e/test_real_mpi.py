@@ -185,6 +185,7 @@ int MPI_Win_fence(int promises, MPI_Win win) {
 """
 
 
+@pytest.mark.thorough
 def test_a_slow_method_is_listed_last(any_mpi, earlybird, tmp_path):
     flavour = find_flavour(any_mpi)
     (tmp_path / "slow.c").write_text(SLOW_FENCE)
@@ -424,6 +425,7 @@ def test_exec_of_a_script_without_a_first_line_is_refused(any_mpi, earlybird, tm
     refused(earlybird("exec", "--mpi", any_mpi, "--no-interpose", "--", "./script", check=False), "#!/bin/sh")
 
 
+@pytest.mark.thorough
 def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(
     earlybird, in_process, refused, tmp_path
 ):

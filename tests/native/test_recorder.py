@@ -366,6 +366,7 @@ def test_threads_at_once_are_told_by_the_longest_and_by_their_communicators(
         assert (shared.threads, shared.messages, shared.size_bytes) == (threads, 2 * windows * 32, 8)
 
 
+@pytest.mark.thorough
 def test_the_replay_of_a_recorded_pattern_moves_the_bytes_that_were_recorded(
     any_mpi, own_process, in_process, tmp_path
 ):
@@ -434,6 +435,7 @@ def test_on_a_file_system_without_safe_mappings_open_calls_are_as_last_written(a
     assert "when that was last written" in result.stderr
 
 
+@pytest.mark.thorough
 def test_ranks_on_one_core_wait_for_it(any_mpi, compiled, tmp_path):
     """Three ranks that poll: each has the core for a third of the run and waits for it in the rest."""
     flavour = find_flavour(any_mpi)
