@@ -1,22 +1,21 @@
 """All access to files: reads within bounds of kind and size, replaces by renaming, appends whole lines."""
 
-import codecs
 import contextlib
 import io
 import json
-import math
 import os
 import re
 import select
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from earlybird.data import memory
 from earlybird.data.errors import InputError, cause_of, write_error
 from earlybird.data.folders import temporary_path
+from earlybird.data.json_text import decode_large, parse_json
 from earlybird.data.units import format_bytes
 
 # int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
@@ -106,18 +105,12 @@ _MAX_JSON_BYTES = 1 << 30
 _MEMORY_PER_BYTE_OF_TEXT = 8
 # So small a file fits: how much memory is available is not looked up for it.
 _SMALL_BYTES = 1 << 20
-# A JSON file of this size is decoded without copies of its text.
-_LARGE_JSON_BYTES = 64 << 20
 _BLOCK_BYTES = 1 << 20
 # More of a pipe is kept in a temporary file.
 _KEPT_IN_MEMORY_BYTES = 64 << 20
 _NO_WRITER_S = 5.0
 _NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes
 _UNREADABLE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-# Of JSON: records of records of lists have some 10.
-_MAX_NESTED = 64
-_NESTABLE = frozenset((dict, list))
-_NESTED = f"it is nested more than {_MAX_NESTED} levels deep"
 
 
 class _Pipe:
@@ -423,119 +416,6 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         raise InputError(f"the {what} {path} cannot be read: {cause_of(error)}; check {check}") from error
 
 
-# Keys in the files of earlier versions, and their current names.
-FORMER_KEYS = {
-    "way": "method",
-    "ways": "methods",
-    "swift_bytes": "burst_bytes",
-    "beyond_s_per_byte": "post_burst_s_per_byte",
-    "gain": "speed_up",
-    "gain_interval": "speed_up_interval",
-    "measured_s": "measured_time_s",
-    "do": "action",
-    "crossovers": "size_ranges",
-    "proof": "verify",
-}
-
-
-def with_current_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a JSON object with the current names of its keys, regardless of the version that wrote it."""
-    return {FORMER_KEYS.get(key, key): item for key, item in value.items()}
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text, whose numbers are within floating point and which is not nested
-    without bounds.
-
-    Raise ValueError, also for values that `json.loads` accepts and other readers do not: NaN, Infinity and
-    1e999.
-    """
-    import msgspec  # not with this module, which every command imports
-
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    try:
-        try:
-            value = _STRICT.decode(data.decode()) if _has_long_number(data) else msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            # msgspec also refuses halves of surrogate pairs, which stand for bytes that are not UTF-8.
-            value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
-    except RecursionError:  # of either reader
-        raise ValueError(_NESTED) from None
-    return _flat(value, data)
-
-
-def _decode_large(data: bytearray) -> Any:
-    """Return the value of a large text without copying the text, which may not fit into memory, and with
-    shorter errors.
-
-    Return None for a small text, and for a text that only `parse_json` reads.
-    """
-    import msgspec
-
-    is_plain = b"\\ud" not in data and not data.startswith(codecs.BOM_UTF8) and not _has_long_number(data)
-    if len(data) < _LARGE_JSON_BYTES or not is_plain:
-        return None
-    try:
-        return _flat(msgspec.json.decode(data), data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(str(error)) from None
-    except RecursionError:
-        raise ValueError(_NESTED) from None
-
-
-def _has_long_number(data: bytes | bytearray) -> bool:
-    """Return whether the text may have a number beyond floating point; its digits are searched block by
-    block."""
-    return any(
-        _LONG_NUMBER in data[start : start + _BLOCK_BYTES + len(_LONG_NUMBER)].translate(_DIGITS_ALIKE)
-        for start in range(0, len(data), _BLOCK_BYTES)
-    )
-
-
-def _flat(value: Any, data: bytes | bytearray) -> Any:
-    if data.count(b"[") + data.count(b"{") > _MAX_NESTED:
-        _require_flat(value)
-    return value
-
-
-def _require_flat(value: Any) -> None:
-    """Raise ValueError if the value is nested more deeply than the functions that decode records can
-    follow."""
-    level = [value]
-    for _ in range(_MAX_NESTED):
-        contents = [item.values() if isinstance(item, dict) else item for item in level]
-        # Most lists are of numbers, at which only their types need a look.
-        nested = (items for items in contents if not _NESTABLE.isdisjoint(map(type, items)))
-        level = [item for items in nested for item in items if type(item) in _NESTABLE]
-        if not level:
-            return
-    raise ValueError(_NESTED)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        shown = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}... of {len(text)} characters"
-        raise ValueError(f"the number {shown} is beyond floating point")
-    return value
-
-
-def _integer(text: str) -> int:
-    _finite(text)
-    return int(text)
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
-
-
-_MAX_DIGITS = 30  # of a number in an error
-_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
-_LONG_NUMBER = b"0" * 300  # it may be beyond floating point
-# Four times as slow as msgspec, with better errors.
-_STRICT = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_constant=_no_number)
-
-
 def shipped(path: str | Path) -> str | Path:
     """Return the file of a profile that is part of the package, if `path` is its name and no file has that
     name; otherwise return `path`."""
@@ -563,7 +443,7 @@ def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[st
     for block in read_blocks(path, what, _MAX_JSON_BYTES, _MEMORY_PER_BYTE_OF_TEXT):
         data += block
     try:
-        value = _decode_large(data)
+        value = decode_large(data)
         value = parse_json(_text(data, path, what)) if value is None else value
     except json.JSONDecodeError as error:
         raise InputError(

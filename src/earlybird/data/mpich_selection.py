@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from earlybird.data import files
+from earlybird.data import files, json_text
 from earlybird.data.collective_algorithms import REDUCTIONS
 
 Tree = dict[str, Any]
@@ -111,7 +111,7 @@ def _trees(content: bytes) -> Iterator[Tree]:
     """Return the texts in a library that are trees with every operation of _SIZES."""
     for match in re.finditer(rb'\{"collective=[^\0]+', content):
         with suppress(ValueError):
-            tree = files.parse_json(match.group())
+            tree = json_text.parse_json(match.group())
             if all(_INTRA in tree.get(f"collective={one}", {}) for one in _SIZES):
                 yield tree
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data import files
+from earlybird.data import files, json_text
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import base_name
 from earlybird.data.units import MAX_S
@@ -416,7 +416,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             elif kind == _PHASES:
                 phase_blocks.append(np.frombuffer(payload, _PHASE))
             elif kind == _JSON:
-                value = files.parse_json(bytes(payload))
+                value = json_text.parse_json(bytes(payload))
                 match value["kind"]:
                     case "header":
                         header = value
@@ -541,7 +541,7 @@ def load_outline(path: Path) -> RankOutline | None:
                 payload = stream.read(length)
                 if zlib.crc32(payload) != crc:
                     break
-                value = files.parse_json(payload)
+                value = json_text.parse_json(payload)
                 match value["kind"]:
                     case "header":
                         header = value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from earlybird.data import files, folders, locks
+from earlybird.data import files, folders, json_text, locks
 from earlybird.data.collective_algorithms import COMPLETION, MEAN_OVER_RANKS
 from earlybird.data.errors import InputError, Unknown, WorkError, write_error
 from earlybird.data.kernels import COLLECTIVE
@@ -212,7 +212,7 @@ class Run:
             )
         header = files.read_json(path / "run.json", "run", SCHEMA)
         if isinstance(header.get("settings"), dict):
-            header["settings"] = files.with_current_keys(header["settings"])
+            header["settings"] = json_text.with_current_keys(header["settings"])
         check_header(header, f"the run {path / 'run.json'}")
         if "id" not in header:
             raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` wrote")
@@ -316,7 +316,7 @@ class Run:
             return
         for number, line in enumerate(files.read_whole_lines(path, "run file"), start=1):
             try:
-                value = files.parse_json(line)
+                value = json_text.parse_json(line)
             except ValueError as error:
                 raise InputError(
                     f"{path} line {number} is not JSON ({error}); the file was changed by hand"

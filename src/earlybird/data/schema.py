@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from earlybird.data.errors import InputError
-from earlybird.data.files import FORMER_KEYS
+from earlybird.data.json_text import FORMER_KEYS
 from earlybird.data.layout import MAX_RANKS
 from earlybird.data.units import MAX_BYTES, MAX_BYTES_PER_S, MAX_S, MIN_BYTES_PER_S
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from earlybird.data import files
+from earlybird.data import files, json_text
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import whole_number
@@ -96,7 +96,7 @@ def _hosts_of_file(path: Path) -> list[str]:
 
 def _refuse_json(text: str, path: Path) -> None:
     try:
-        value = files.parse_json(text)
+        value = json_text.parse_json(text)
     except ValueError:
         return
     if isinstance(value, list | dict):

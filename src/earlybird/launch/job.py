@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from earlybird.data import files
+from earlybird.data import files, json_text
 from earlybird.data.clocks import residual_s
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
@@ -237,9 +237,8 @@ class _GrowingLines:
 def read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
     """Return the launch record and the complete samples that a kernel wrote; omit a line cut short by a
     death."""
-    lines = (
-        [files.parse_json(line) for line in files.read_whole_lines(path, _SCRATCH)] if path.exists() else []
-    )
+    texts = files.read_whole_lines(path, _SCRATCH) if path.exists() else ()
+    lines = [json_text.parse_json(text) for text in texts]
     if not lines:
         return {}, []
     samples = [sample_from_json(line | {"launch": launch_id}, f"{path}") for line in lines[1:]]

@@ -4,7 +4,7 @@ with."""
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from earlybird.data import files, kernels, labels
+from earlybird.data import json_text, kernels, labels
 from earlybird.data.errors import InputError
 from earlybird.data.methods import MANY, SINGLE
 from earlybird.data.run import Run
@@ -23,7 +23,7 @@ def stored_effort(run: Run, needed: Iterable[str]) -> tuple[dict[str, Any], Effo
     """Return the settings and the effort with which `run` was started; raise InputError if a setting in
     `needed` is missing because another command created it."""
     settings = run.header.get("settings")
-    settings = files.with_current_keys(settings) if isinstance(settings, dict) else None
+    settings = json_text.with_current_keys(settings) if isinstance(settings, dict) else None
     if settings is None or not {"effort", *needed} <= settings.keys():
         raise InputError(
             f"{run.path} was created by another command or does not record how it was measured, so this "

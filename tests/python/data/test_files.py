@@ -10,7 +10,7 @@ import tracemalloc
 
 import pytest
 
-from earlybird.data import files, memory
+from earlybird.data import files, json_text, memory
 from earlybird.data.errors import InputError, WorkError
 
 
@@ -269,7 +269,7 @@ def test_json_is_what_every_reader_takes(tmp_path, text, says):
 def test_large_json_is_read_without_copies_of_its_text(tmp_path, monkeypatch):
     path = tmp_path / "file.json"
     value = {"a": [1.5, "\u00fc"], "b": None}
-    monkeypatch.setattr(files, "_LARGE_JSON_BYTES", 8)
+    monkeypatch.setattr(json_text, "_LARGE_JSON_BYTES", 8)
     files.write_json(path, value)
     assert files.read_json(path, "file") == value
     path.write_bytes(b'\xef\xbb\xbf{"name": "M\\udcfcller", "a": [1]}')

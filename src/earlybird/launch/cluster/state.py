@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from earlybird.data import files, locks
+from earlybird.data import json_text, locks
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_bytes
@@ -308,7 +308,7 @@ def _job_in(folder: PrivateFolder) -> str | None:
 
 def _load(folder: PrivateFolder) -> Cluster:
     try:
-        return _cluster_of(files.parse_json(folder.read_text(_FILE)))
+        return _cluster_of(json_text.parse_json(folder.read_text(_FILE)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{folder.path / _FILE} is not the state of a cluster ({type(error).__name__}); remove "
