@@ -22,8 +22,8 @@ from earlybird.data.recorded_rank import (
 )
 from earlybird.data.recording import Recording, recording_into
 
-CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize")
-INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
+CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize", "MPI_Bcast")
+INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE, BCAST = range(len(CALLS))
 # As in the files; see docs/files.
 ENTRY = np.dtype(
     [

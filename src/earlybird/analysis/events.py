@@ -228,12 +228,14 @@ def collectives(
     recording: Recording,
     names: frozenset[str] = COLLECTIVES,
     counted: Counted | None = None,
+    partial: list[Collective] | None = None,
 ) -> list[Collective]:
     """Return the collectives of `names`, the blocking ones by default, that all ranks of their
     intra-communicator have in their traces. Non-blocking ones are their starts.
 
     The k-th collective on a communicator is the same on all of its ranks; it is counted from the end as in
     `match_messages`. Fences are counted separately, those of all windows with the same ranks together.
+    Those of which the events of some ranks have been left out are added to `partial`.
     """
     communicator = np.where(
         events.is_call(frozenset({_FINALIZE})) & (events.communicator < 0), _WORLD, events.communicator
@@ -243,7 +245,7 @@ def collectives(
     chosen = chosen[np.argsort(communicator[chosen], kind="stable")]
     is_whole, has_ended = _states(traces, recording, max(_largest_rank(events) + 1, recording.size))
     has_trace = np.isin(np.arange(len(is_whole)), list(traces))
-    found = []
+    found: list[Collective] = []
     for here in np.split(chosen, np.flatnonzero(np.diff(communicator[chosen])) + 1):
         ranks = members.get(int(communicator[here[0]]), ()) if len(here) else ()
         if len(ranks) < 2 or not has_trace[ranks].all():
@@ -257,9 +259,10 @@ def collectives(
         ordered = here[order]
         for group in np.split(ordered, np.flatnonzero(np.diff(place[order])) + 1):
             called = {events.names[call] for call in np.unique(events.call[group]).tolist()}
-            if len(group) == len(ranks) and len(called) == 1:
+            into = found if len(group) == len(ranks) else partial if counted is not None else None
+            if into is not None and len(called) == 1:
                 root = int(events.peer[group].max())
-                found.append(Collective(called.pop(), group, events.rank[group], root))
+                into.append(Collective(called.pop(), group, events.rank[group], root))
     return found
 
 

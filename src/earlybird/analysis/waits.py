@@ -215,6 +215,7 @@ class Traced:
     whole_from_s : the time from which no event of any rank is missing; -inf if none is.
     num_before : None, or, where these are the events of a window: (P,), how many calls of the collective that
         names the window are not among them and come before it.
+    partial : the collectives, and starts of these, of which the events of some ranks have been left out.
     """
 
     events: Events
@@ -226,6 +227,7 @@ class Traced:
     immediate: Sequence[Collective] = ()
     whole_from_s: float = -np.inf
     num_before: np.ndarray | None = None
+    partial: Sequence[Collective] = ()
 
 
 def traced(recording: Recording) -> Traced | None:
@@ -250,8 +252,9 @@ def join_traces(
     """
     events = events_of(recording, traces)
     matches = match_messages(events, traces, recording, counted)
-    groups = collectives(events, traces, recording, counted=counted)
-    immediate = collectives(events, traces, recording, frozenset(IMMEDIATE), counted)
+    partial: list[Collective] = []
+    groups = collectives(events, traces, recording, counted=counted, partial=partial)
+    immediate = collectives(events, traces, recording, frozenset(IMMEDIATE), counted, partial)
     clocks = compare_clocks(recording, events, matches, groups)
     if clocks.unconnected and clocks_before is not None:
         clocks = clocks_before
@@ -265,7 +268,7 @@ def join_traces(
     return Traced(
         clocks.common(events), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
         reaches_back, cut_s, [one for one in immediate if is_known[one.ranks].all()],
-        whole_from_s(traces, ahead_s), num_before,
+        whole_from_s(traces, ahead_s), num_before, [one for one in partial if is_known[one.ranks].all()],
     )  # fmt: skip
 
 

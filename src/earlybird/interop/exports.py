@@ -122,20 +122,25 @@ def formats_of(source: Path) -> tuple[str, list[str]]:
 
 def require_source(source: Path, to: str) -> None:
     """Raise InputError unless `source` is of a kind that the format takes."""
-    kind, sources = _kind_of(source), FORMATS[to].sources
+    sources = FORMATS[to].sources
+    kind = _kind_of(source, sources)
     if kind and kind not in sources:
         raise InputError(f"{source} is a {kind}, but --to {to} takes a {' or a '.join(sources)}; give one")
 
 
-def _kind_of(source: Path) -> str:
-    """Return the kind of a source; "" of a table with another header, which its reader refuses."""
+def _kind_of(source: Path, wanted: tuple[str, ...] = (PROFILE,)) -> str:
+    """Return the kind of a source; "" of a table with another header, which its reader refuses.
+
+    Raises InputError for a path that does not exist, which names the shipped profiles if one is `wanted`.
+    """
     from earlybird.data import pattern, profile, recording
     from earlybird.data.kernels import EXCHANGE
     from earlybird.data.run import Run
 
     source = Path(files.shipped(source))
     if not source.exists():
-        raise InputError(f"{source} does not exist; check the path{files.or_shipped(source)}")
+        instead = files.or_shipped(source) if PROFILE in wanted else f" of the {' or '.join(wanted)}"
+        raise InputError(f"{source} does not exist; check the path{instead}")
     if (source / recording.SUMMARY).exists():
         return RECORDING
     if source.is_dir():

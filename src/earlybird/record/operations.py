@@ -306,6 +306,7 @@ class _Builder:
                     kept.append(group)
                 elif inside.any() and group.name not in _FINALIZE:
                     self.num_under_way += 1
+        self.num_under_way += sum(bool(self.is_whole_call[one.events].any()) for one in joined.partial)
 
     def _timelines(self) -> np.ndarray:
         """Return an array (N,): the number of the thread of each event. The threads of a rank that are never

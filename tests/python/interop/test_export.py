@@ -205,7 +205,11 @@ def test_the_slice_of_a_call_that_completes_several_requests_lists_them(tmp_path
             ["rec", "--to", "chrome-trace", "-o", "x"],
             "record the program again with `earlybird record --events",
         ),
-        (["absent", "--to", "chrome-trace", "-o", "x"], "absent does not exist"),
+        (
+            ["absent", "--to", "chrome-trace", "-o", "x"],
+            "absent does not exist; check the path of the recording",
+        ),
+        (["absent", "--to", "loggps", "-o", "x"], "check the path, or give one of the profiles thune"),
         (["rec", "--to", "chrome-trace", "--quantity", "bytes", "-o", "x"], "--quantity"),
         (["rec", "--to", "goal", "--quantity", "bytes", "-o", "x"], "--quantity"),
         (["rec", "--to", "matrix-market", "--combined", "-o", "x"], "--combined"),

@@ -19,7 +19,7 @@ from earlybird.record.window import Window
 from tests import recordings
 from tests.python.models.program_texts import Written, network
 from tests.python.record.test_simulation import BANDWIDTH, OVERHEAD_S, PROFILE, SMALL, WORLD
-from tests.recordings import ALLREDUCE, FINALIZE, INIT, IRECV, ISEND, WAITALL
+from tests.recordings import ALLREDUCE, BCAST, FINALIZE, INIT, IRECV, ISEND, WAITALL
 
 RANKS = 3
 # As PROFILE says for ranks of one socket: eager messages, and those whose sender waits.
@@ -36,7 +36,7 @@ def _compute_briefly(written, rank, rng):
 
 
 def random_program(rng):
-    """Non-blocking messages, waits for some of them, allreduces, and computing."""
+    """Non-blocking messages, waits for some of them, allreduces, broadcasts, and computing."""
     written = Written(range(RANKS))
     still_open = [[] for _ in range(RANKS)]
     for _ in range(int(rng.integers(5, 40))):
@@ -50,7 +50,8 @@ def random_program(rng):
         elif action < 0.7:
             written.add(rank, "compute", float(rng.uniform(0, 1e-3)))
         elif action < 0.8:
-            k = written.collective(Semantics.ALL_WAIT)
+            meaning = Semantics.ALL_WAIT if action < 0.75 else Semantics.WAIT_FOR_ROOT
+            k = written.collective(meaning, rank)
             for member in range(RANKS):
                 _compute_briefly(written, member, rng)
                 entered = written.add(member, "enter", k, float(rng.uniform(0, 1e-5)))
@@ -88,7 +89,9 @@ def _traces(written):
             elif kind == "receive":
                 rows.append((before_s, end_s, IRECV, CALL, WORLD, ends["send", what], -1, ONE_CALL, 0, k + 1))
             elif kind == "wait" and operations[what[0]][0] == "enter":
-                rows.append((before_s, end_s, ALLREDUCE, CALL, WORLD, -1, -1, ONE_CALL, 8, 0))
+                semantics, root = written.collectives[operations[what[0]][1]]
+                call, root = (ALLREDUCE, -1) if semantics == Semantics.ALL_WAIT else (BCAST, root)
+                rows.append((before_s, end_s, call, CALL, WORLD, root, -1, ONE_CALL, 8, 0))
             elif kind == "wait":
                 rows.append((before_s, end_s, WAITALL, CALL, 0, -1, -1, ONE_CALL, 0, 0))
                 for request in what:
@@ -236,3 +239,18 @@ def test_a_window_of_a_rank_without_events_is_refused(tmp_path):
         )
     with pytest.raises(InputError, match="rank 0"):
         operations_of(load_recording(folder), Window("part", 0.0, 1.0))
+
+
+def test_a_broadcast_whose_root_left_before_the_window_is_under_way_at_its_edge(tmp_path, monkeypatch):
+    monkeypatch.setattr(partial_traces, "_MARGIN_S", 2e-9)
+    written = Written(range(RANKS))
+    k = written.collective(Semantics.WAIT_FOR_ROOT)
+    for rank in range(RANKS):
+        written.add(rank, "compute", 1e-3 * rank)
+        written.add(rank, "wait", [written.add(rank, "enter", k, 1e-5)], 0.0)
+        written.add(rank, "compute", 5e-3)
+    recording = _recorded(tmp_path, _traces(written)[0], 1000)
+    window = Window("part", 0.5e-3, 4e-3)
+    found = operations_of(recording, window)
+    assert found.num_under_way == 1
+    _equal(found, _Builder(recording, traced(recording), window).build())

@@ -1,263 +1,43 @@
 /* Max-min fair sharing: every message is a flow through the sending end of one group and the receiving end of another.
  *
- * Messages that always have the same rate are a bundle: those of one class between the same two groups, by_process also to
- * the same receiver. They have received the same number of bytes at any time and complete in order of size, so one number
- * describes all of them. The bundles between the same two groups are a pair. */
+ * What a step costs is mostly waiting for memory, of millions of bundles that complete one after the other: what a pass reads
+ * of them is next to each other, and small. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bundles.h"
 #include "models.h"
-#include "order.h"
 
+/* What a group has at one end in the present step: what still rises shares the capacity by weight. */
 typedef struct {
-  uint32_t first, end; /* of its messages in eb_flows.message */
-  uint32_t pair, message_class;
-  uint32_t receiver; /* only by_process */
-} bundle;
-
-typedef struct {
-  uint32_t src_end, dst_end;
-} pair;
-
-struct eb_flows {
-  int64_t num_messages, num_classes, num_ranks, num_bundles, num_pairs, num_groups;
-  bool by_process;
-  uint32_t *message;  /* by bundle, then by size */
-  int64_t *bytes;     /* of each of these */
-  uint32_t *src, *dst; /* of each of these */
-  uint32_t *group;    /* of each rank */
-  bundle *bundles;
-  pair *pairs;
-  int64_t *num_sends, *num_receives; /* of each rank */
-  double *fraction;                  /* [rank][class] of the bytes that it receives, only by_process */
-};
-
-void eb_flows_destroy(eb_flows *flows) {
-  if (!flows) return;
-  free(flows->message);
-  free(flows->bytes);
-  free(flows->src);
-  free(flows->dst);
-  free(flows->group);
-  free(flows->bundles);
-  free(flows->pairs);
-  free(flows->num_sends);
-  free(flows->num_receives);
-  free(flows->fraction);
-  free(flows);
-}
-
-int64_t eb_flows_num_messages(const eb_flows *flows) { return flows->num_messages; }
-
-int64_t eb_flows_num_bundles(const eb_flows *flows) { return flows->num_bundles; }
-
-static bool reserve(eb_flows *flows) {
-  const size_t messages = (size_t)flows->num_messages + 1, ranks = (size_t)flows->num_ranks + 1;
-  flows->message = malloc(messages * sizeof *flows->message);
-  flows->bytes = malloc(messages * sizeof *flows->bytes);
-  flows->src = malloc(messages * sizeof *flows->src);
-  flows->dst = malloc(messages * sizeof *flows->dst);
-  flows->group = malloc(ranks * sizeof *flows->group);
-  flows->num_sends = calloc(ranks, sizeof *flows->num_sends);
-  flows->num_receives = calloc(ranks, sizeof *flows->num_receives);
-  return flows->message && flows->bytes && flows->src && flows->dst && flows->group && flows->num_sends && flows->num_receives;
-}
-
-static uint64_t pair_of(const eb_flows *flows, uint32_t src, uint32_t dst) {
-  return (uint64_t)flows->group[src] * (uint64_t)flows->num_groups + flows->group[dst];
-}
-
-/* Orders the messages by pair, those of one in the order given; moved has room for all. */
-static bool sort_by_pair(eb_flows *flows, const uint32_t *src, const uint32_t *dst, uint32_t *moved) {
-  const int64_t num = flows->num_messages, pairs = flows->num_groups * flows->num_groups;
-  uint32_t *const message = flows->message;
-  if (pairs <= num) { /* counted */
-    uint32_t *place = calloc((size_t)pairs + 1, sizeof *place);
-    if (!place) return false;
-    for (int64_t i = 0; i < num; i++) place[pair_of(flows, src[message[i]], dst[message[i]]) + 1]++;
-    for (int64_t p = 0; p < pairs; p++) place[p + 1] += place[p];
-    for (int64_t i = 0; i < num; i++) moved[place[pair_of(flows, src[message[i]], dst[message[i]])]++] = message[i];
-    free(place);
-  } else {
-    uint64_t *key = malloc((size_t)num * sizeof *key + 1);
-    uint32_t *order = malloc(2 * (size_t)num * sizeof *order + 1);
-    const bool done = key && order;
-    for (int64_t i = 0; done && i < num; i++) {
-      key[i] = pair_of(flows, src[message[i]], dst[message[i]]);
-      order[i] = (uint32_t)i;
-    }
-    if (done) eb_order_by(key, num, order, order + num);
-    for (int64_t i = 0; done && i < num; i++) moved[i] = message[order[i]];
-    free(key);
-    free(order);
-    if (!done) return false;
-  }
-  memcpy(message, moved, (size_t)num * sizeof *message);
-  return true;
-}
-
-typedef struct {
-  uint64_t *key;
-  uint32_t *order, *scratch, *moved; /* for the messages of a pair */
-} sorting;
-
-/* Orders the messages of a pair, which are in the order given, by receiver (by_process), class and size. */
-static void sort_pair(const eb_flows *flows, uint32_t *message, int64_t num, const uint32_t *dst, const int64_t *size_bytes,
-                      const uint16_t *message_class, const sorting *by) {
-  for (int64_t i = 0; i < num; i++) {
-    by->key[i] = (uint64_t)size_bytes[message[i]];
-    by->order[i] = (uint32_t)i;
-  }
-  eb_order_by(by->key, num, by->order, by->scratch);
-  for (int64_t i = 0; i < num; i++)
-    by->key[i] = (uint64_t)(flows->by_process ? dst[message[i]] : 0) << 16 | message_class[message[i]];
-  eb_order_by(by->key, num, by->order, by->scratch);
-  for (int64_t i = 0; i < num; i++) by->moved[i] = message[by->order[i]];
-  memcpy(message, by->moved, (size_t)num * sizeof *message);
-}
-
-/* Where the messages of the pair of a place end. */
-static int64_t end_of_pair(const eb_flows *flows, const uint32_t *src, const uint32_t *dst, int64_t begin) {
-  const uint32_t *message = flows->message;
-  const uint64_t own = pair_of(flows, src[message[begin]], dst[message[begin]]);
-  int64_t end = begin + 1;
-  while (end < flows->num_messages && pair_of(flows, src[message[end]], dst[message[end]]) == own) end++;
-  return end;
-}
-
-/* Sorts the messages by pair, receiver (by_process), class and size. */
-static bool sort_messages(eb_flows *flows, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
-                          const uint16_t *message_class) {
-  const int64_t num = flows->num_messages;
-  if (!sort_by_pair(flows, src, dst, flows->src)) return false; /* which is written afterwards */
-  int64_t most = 0;
-  for (int64_t begin = 0, end; begin < num; begin = end) {
-    end = end_of_pair(flows, src, dst, begin);
-    if (end - begin > most) most = end - begin;
-  }
-  sorting by = {malloc((size_t)(most + 1) * (sizeof *by.key + 3 * sizeof *by.order)), NULL, NULL, NULL};
-  if (!by.key) return false;
-  by.order = (uint32_t *)(by.key + most);
-  by.scratch = by.order + most;
-  by.moved = by.scratch + most;
-  for (int64_t begin = 0, end; begin < num; begin = end) {
-    end = end_of_pair(flows, src, dst, begin);
-    if (end - begin > 1) sort_pair(flows, flows->message + begin, end - begin, dst, size_bytes, message_class, &by);
-  }
-  free(by.key);
-  for (int64_t i = 0; i < num; i++) {
-    const uint32_t message = flows->message[i];
-    flows->bytes[i] = size_bytes[message];
-    flows->src[i] = src[message];
-    flows->dst[i] = dst[message];
-  }
-  return true;
-}
-
-static bool find_bundles(eb_flows *flows, const uint16_t *message_class) {
-  const int64_t num = flows->num_messages;
-  for (int pass = 0; pass < 2; pass++) {
-    int64_t bundles = 0, pairs = 0;
-    for (int64_t i = 0; i < num; i++) {
-      const uint32_t from = flows->group[flows->src[i]], to = flows->group[flows->dst[i]];
-      const bool new_pair = i == 0 || from != flows->group[flows->src[i - 1]] || to != flows->group[flows->dst[i - 1]];
-      const bool new_bundle = new_pair || message_class[flows->message[i]] != message_class[flows->message[i - 1]] ||
-                              (flows->by_process && flows->dst[i] != flows->dst[i - 1]);
-      if (pass && new_pair) flows->pairs[pairs] = (pair){from, to};
-      pairs += new_pair;
-      if (pass && new_bundle)
-        flows->bundles[bundles] = (bundle){.first = (uint32_t)i,
-                                           .pair = (uint32_t)pairs - 1,
-                                           .message_class = (uint32_t)message_class[flows->message[i]],
-                                           .receiver = flows->dst[i]};
-      bundles += new_bundle;
-      if (pass) flows->bundles[bundles - 1].end = (uint32_t)i + 1;
-    }
-    if (pass) break;
-    flows->num_bundles = bundles;
-    flows->num_pairs = pairs;
-    flows->bundles = malloc((size_t)(bundles + 1) * sizeof *flows->bundles);
-    flows->pairs = malloc((size_t)(pairs + 1) * sizeof *flows->pairs);
-    if (!flows->bundles || !flows->pairs) return false;
-  }
-  return true;
-}
-
-/* theta of (12): the share of each class in all that each receiver gets. */
-static bool find_fractions(eb_flows *flows, const uint16_t *message_class) {
-  if (!flows->by_process) return true;
-  const int64_t classes = flows->num_classes;
-  flows->fraction = calloc((size_t)(flows->num_ranks * classes + 1), sizeof *flows->fraction);
-  if (!flows->fraction) return false;
-  for (int64_t i = 0; i < flows->num_messages; i++)
-    flows->fraction[flows->dst[i] * classes + message_class[flows->message[i]]] += (double)flows->bytes[i];
-  for (int64_t rank = 0; rank < flows->num_ranks; rank++) {
-    double *own = flows->fraction + rank * classes, sum = 0;
-    for (int64_t c = 0; c < classes; c++) sum += own[c];
-    for (int64_t c = 0; c < classes && sum > 0; c++) own[c] /= sum;
-  }
-  return true;
-}
-
-eb_flows *eb_flows_create(int64_t num_messages, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
-                          const uint16_t *message_class, int64_t num_classes, int64_t num_ranks, const int64_t *group,
-                          bool by_process) {
-  eb_flows *flows = calloc(1, sizeof *flows);
-  if (!flows) return NULL;
-  for (int64_t i = 0; i < num_messages; i++) flows->num_messages += size_bytes[i] > 0;
-  flows->num_classes = num_classes;
-  flows->num_ranks = num_ranks;
-  flows->by_process = by_process;
-  bool done = reserve(flows);
-  if (done) {
-    for (int64_t rank = 0; rank < num_ranks; rank++) {
-      flows->group[rank] = (uint32_t)group[rank];
-      if (group[rank] >= flows->num_groups) flows->num_groups = group[rank] + 1;
-    }
-    for (int64_t i = 0, k = 0; i < num_messages; i++) {
-      if (size_bytes[i] <= 0) continue;
-      flows->message[k++] = (uint32_t)i;
-      flows->num_sends[src[i]]++;
-      flows->num_receives[dst[i]]++;
-    }
-    done = sort_messages(flows, src, dst, size_bytes, message_class) && find_bundles(flows, message_class) &&
-           find_fractions(flows, message_class);
-  }
-  if (done) return flows;
-  eb_flows_destroy(flows);
-  return NULL;
-}
-
-/* What a group has at one end: unfinished processes, and in the present step their capacity and the pairs that share it. */
-typedef struct {
-  int64_t active; /* ranks with unfinished messages */
-  double capacity, shares, weight;
-  uint32_t rising, pairs; /* its pairs that are not settled, and those with unfinished messages */
+  double capacity, weight;
+  double level;    /* of a group that is full, else infinity */
+  uint32_t rising; /* its pairs that are not settled */
+  uint32_t pairs;  /* those with unfinished messages */
 } group_end;
 
 typedef struct {
   const double *bandwidth; /* [n - 1][class] */
   int64_t *left;           /* unfinished messages of each rank */
+  int64_t *active;         /* ranks with unfinished messages, of each group */
   group_end *groups;
-  double *level;                /* of each group that is full, else infinity */
   uint32_t *first_pair;         /* of each group in the following, and their end */
+  uint32_t *num_settled;        /* of each group: its pairs that were settled here in the last step come first */
   uint32_t *pairs, *other_ends; /* by group: its pairs, and the group at the other end of each */
   uint32_t *place;              /* of each pair in these; this and the next only of receiving ends, and not by_process */
   uint32_t *num_left;           /* [place][class]: unfinished messages */
 } end;
 
-/* Messages of which some are unfinished, at least when complete ones were removed the last time. */
+/* Messages of a kind have the same weight, and share the same receiving end. */
 typedef struct {
-  uint32_t next, end; /* the unfinished ones */
-  uint32_t pair, dst_end, message_class;
-  uint32_t kind; /* messages of a kind have the same weight: see find_weights */
-} active_bundle;
+  double weight, received;               /* that, and times the level of its end: the rate if that limits */
+  double weight_before, received_before; /* in the last step */
+} kind;
 
 typedef struct {
   double served_bytes; /* what each message of a bundle had received when the last step began */
-  double rate;         /* of each */
-  double next_bytes;   /* the size of the smallest unfinished one */
+  double next_bytes;   /* the size of the smallest unfinished one; infinity if none is */
 } progress;
 
 typedef struct {
@@ -270,31 +50,39 @@ typedef struct {
   const eb_flows *flows;
   end src, dst;
   double now_s, last_step_s;
-  active_bundle *bundles;
-  progress *progress;     /* of each of these */
-  double *ends_s;         /* of each of these: when its next message is complete, from now on */
-  double *pair_weight;    /* of the unfinished messages of each pair */
-  uint32_t *num_of_pair;  /* its bundles with unfinished messages */
-  full_end *heap;         /* the lowest level first */
-  int64_t *left;          /* unfinished messages by receiving group and class */
-  double *share, *weight; /* of a message of each kind */
-  uint32_t num_bundles, num_complete, num_heap;
+  /* Of bundles of which some messages are unfinished, at least when complete ones were removed the last time: */
+  uint32_t *first_bundle; /* of each sending group, and their end */
+  uint32_t *next, *num;   /* the unfinished messages */
+  uint32_t *kind_of, *pair;
+  uint16_t *message_class;
+  progress *progress;
+  uint32_t *chosen; /* those that may have completions in this step */
+
+  double *pair_weight;   /* of the unfinished messages of each pair */
+  uint32_t *num_of_pair; /* its bundles with unfinished messages */
+  double *level_before;  /* of each sending end in the last step */
+  full_end *heap;        /* the lowest level first */
+  int64_t *left;         /* unfinished messages by receiving group and class */
+  kind *kinds;           /* of each receiving group and class, by_process of each receiver */
+  double *share;         /* only by_process: of a message of each kind */
+  uint32_t num_bundles, num_complete, num_heap, num_chosen;
 } run;
 
-static uint32_t end_of(const pair *between, bool sends) { return sends ? between->src_end : between->dst_end; }
+static uint32_t end_of(const eb_pair *between, bool sends) { return sends ? between->src_end : between->dst_end; }
 
 static bool begin_end(end *at, const eb_flows *flows, const double *bandwidth, const int64_t *num_messages, bool sends) {
   const size_t groups = (size_t)flows->num_groups + 2, pairs = (size_t)flows->num_pairs + 1;
   at->bandwidth = bandwidth;
   at->left = malloc((size_t)(flows->num_ranks + 1) * sizeof *at->left);
+  at->active = calloc(groups, sizeof *at->active);
   at->groups = calloc(groups, sizeof *at->groups);
-  at->level = malloc(groups * sizeof *at->level);
   at->first_pair = calloc(groups, sizeof *at->first_pair);
+  at->num_settled = calloc(groups, sizeof *at->num_settled);
   at->pairs = malloc(pairs * sizeof *at->pairs);
   at->other_ends = malloc(pairs * sizeof *at->other_ends);
-  if (!at->left || !at->groups || !at->level || !at->first_pair || !at->pairs || !at->other_ends) return false;
+  if (!at->left || !at->active || !at->groups || !at->first_pair || !at->num_settled || !at->pairs || !at->other_ends) return false;
   memcpy(at->left, num_messages, (size_t)flows->num_ranks * sizeof *at->left);
-  for (int64_t rank = 0; rank < flows->num_ranks; rank++) at->groups[flows->group[rank]].active += num_messages[rank] > 0;
+  for (int64_t rank = 0; rank < flows->num_ranks; rank++) at->active[flows->group[rank]] += num_messages[rank] > 0;
   for (int64_t p = 0; p < flows->num_pairs; p++) at->groups[end_of(&flows->pairs[p], sends)].pairs++;
   for (int64_t g = 0; g < flows->num_groups; g++) at->first_pair[g + 1] = at->first_pair[g] + at->groups[g].pairs;
   for (uint32_t p = 0; p < flows->num_pairs; p++) {
@@ -309,9 +97,10 @@ static bool begin_end(end *at, const eb_flows *flows, const double *bandwidth, c
 
 static void end_end(end *at) {
   free(at->left);
+  free(at->active);
   free(at->groups);
-  free(at->level);
   free(at->first_pair);
+  free(at->num_settled);
   free(at->pairs);
   free(at->other_ends);
   free(at->place);
@@ -325,63 +114,84 @@ static bool count_received(end *at, const eb_flows *flows) {
   at->num_left = calloc((size_t)(flows->num_pairs * classes + 1), sizeof *at->num_left);
   if (!at->place || !at->num_left) return false;
   for (uint32_t place = 0; place < flows->num_pairs; place++) at->place[at->pairs[place]] = place;
-  for (const bundle *of = flows->bundles; of < flows->bundles + flows->num_bundles; of++)
+  for (const eb_bundle *of = flows->bundles; of < flows->bundles + flows->num_bundles; of++)
     at->num_left[at->place[of->pair] * classes + of->message_class] = of->end - of->first;
   return true;
 }
 
+static void begin_bundles(run *r) {
+  const eb_flows *flows = r->flows;
+  const int64_t classes = flows->num_classes;
+  r->num_bundles = (uint32_t)flows->num_bundles;
+  for (uint32_t b = 0; b < r->num_bundles; b++) {
+    const eb_bundle *of = &flows->bundles[b];
+    const eb_pair *between = &flows->pairs[of->pair];
+    const uint32_t by_class = between->dst_end * (uint32_t)classes + of->message_class;
+    r->left[by_class] += of->end - of->first;
+    r->num_of_pair[of->pair]++;
+    r->first_bundle[between->src_end + 1] = b + 1;
+    r->next[b] = of->first;
+    r->num[b] = of->end - of->first;
+    r->kind_of[b] = flows->by_process ? of->receiver : by_class;
+    r->pair[b] = of->pair;
+    r->message_class[b] = (uint16_t)of->message_class;
+    r->progress[b] = (progress){.next_bytes = (double)flows->bytes[of->first]};
+  }
+  for (int64_t g = 0; g < flows->num_groups; g++)
+    if (r->first_bundle[g + 1] < r->first_bundle[g]) r->first_bundle[g + 1] = r->first_bundle[g];
+}
+
 static bool begin_run(run *r, const eb_flows *flows, const double *sending, const double *receiving) {
-  const int64_t classes = flows->num_classes, by_group = flows->num_groups * classes;
-  const size_t kinds = (size_t)(flows->by_process ? flows->num_ranks : by_group) + 1;
+  const size_t by_group = (size_t)(flows->num_groups * flows->num_classes) + 1, bundles = (size_t)flows->num_bundles + 1;
+  const size_t kinds = flows->by_process ? (size_t)flows->num_ranks + 1 : by_group, groups = (size_t)flows->num_groups + 2;
   r->flows = flows;
-  r->bundles = malloc((size_t)(flows->num_bundles + 1) * sizeof *r->bundles);
-  r->progress = malloc((size_t)(flows->num_bundles + 1) * sizeof *r->progress);
-  r->ends_s = malloc((size_t)(flows->num_bundles + 1) * sizeof *r->ends_s);
+  r->first_bundle = calloc(groups, sizeof *r->first_bundle);
+  r->next = malloc(bundles * sizeof *r->next);
+  r->num = malloc(bundles * sizeof *r->num);
+  r->kind_of = malloc(bundles * sizeof *r->kind_of);
+  r->pair = malloc(bundles * sizeof *r->pair);
+  r->message_class = malloc(bundles * sizeof *r->message_class);
+  r->progress = malloc(bundles * sizeof *r->progress);
+  r->chosen = malloc(bundles * sizeof *r->chosen);
   r->pair_weight = malloc((size_t)(flows->num_pairs + 1) * sizeof *r->pair_weight);
   r->num_of_pair = calloc((size_t)(flows->num_pairs + 1), sizeof *r->num_of_pair);
-  r->heap = malloc(2 * (size_t)(flows->num_groups + 1) * sizeof *r->heap);
-  r->left = calloc((size_t)by_group + 1, sizeof *r->left);
+  r->level_before = calloc(groups, sizeof *r->level_before);
+  r->heap = malloc(2 * groups * sizeof *r->heap);
+  r->left = calloc(by_group, sizeof *r->left);
+  r->kinds = calloc(kinds, sizeof *r->kinds);
   r->share = malloc(kinds * sizeof *r->share);
-  r->weight = malloc(kinds * sizeof *r->weight);
   const bool has_ends = begin_end(&r->src, flows, sending, flows->num_sends, true) &
                         begin_end(&r->dst, flows, receiving, flows->num_receives, false);
   const bool has_counts = has_ends && (flows->by_process || count_received(&r->dst, flows));
-  if (!has_counts || !r->bundles || !r->progress || !r->ends_s || !r->pair_weight || !r->num_of_pair || !r->heap || !r->left ||
-      !r->share || !r->weight)
+  if (!has_counts || !r->first_bundle || !r->next || !r->num || !r->kind_of || !r->pair || !r->message_class || !r->progress ||
+      !r->chosen || !r->pair_weight || !r->num_of_pair || !r->level_before || !r->heap || !r->left || !r->kinds || !r->share)
     return false;
-  r->num_bundles = (uint32_t)flows->num_bundles;
-  for (uint32_t b = 0; b < r->num_bundles; b++) {
-    const bundle *of = &flows->bundles[b];
-    const uint32_t dst_end = flows->pairs[of->pair].dst_end, by_class = dst_end * (uint32_t)classes + of->message_class;
-    r->left[by_class] += of->end - of->first;
-    r->num_of_pair[of->pair]++;
-    r->bundles[b] = (active_bundle){.next = of->first,
-                                    .end = of->end,
-                                    .pair = of->pair,
-                                    .dst_end = dst_end,
-                                    .message_class = of->message_class,
-                                    .kind = flows->by_process ? of->receiver : by_class};
-    r->progress[b] = (progress){.next_bytes = (double)flows->bytes[of->first]};
-  }
+  begin_bundles(r);
   return true;
 }
 
 static void end_run(run *r) {
   end_end(&r->src);
   end_end(&r->dst);
-  free(r->bundles);
+  free(r->first_bundle);
+  free(r->next);
+  free(r->num);
+  free(r->kind_of);
+  free(r->pair);
+  free(r->message_class);
   free(r->progress);
-  free(r->ends_s);
+  free(r->chosen);
   free(r->pair_weight);
   free(r->num_of_pair);
+  free(r->level_before);
   free(r->heap);
   free(r->left);
+  free(r->kinds);
   free(r->share);
-  free(r->weight);
 }
 
-static const double *bandwidth_of(const run *r, const end *at, uint32_t group) {
-  return at->bandwidth + (at->groups[group].active - 1) * r->flows->num_classes;
+static const double *bandwidth_of(const run *r, const end *at, int64_t group) {
+  return at->bandwidth + (at->active[group] - 1) * r->flows->num_classes;
 }
 
 /* BW(n) of what a process receives: the mean over all of it, as (12). */
@@ -392,77 +202,84 @@ static double received_of(const run *r, const double *bandwidth, int64_t rank) {
   return mean;
 }
 
+static void begin_step(end *at, int64_t num_groups) {
+  for (int64_t g = 0; g < num_groups; g++) {
+    group_end *group = &at->groups[g];
+    *group = (group_end){.level = INFINITY, .rising = group->pairs, .pairs = group->pairs};
+  }
+}
+
 /* The capacity of a receiving end is the mean of its unfinished messages' bandwidth, each counted by its share; the weight of a
- * message there is its own bandwidth as a multiple of that. Messages of a class at one end are alike, by_process those of one
- * receiver. */
+ * message there is its own bandwidth as a multiple of that. Messages of a class at one end are alike. */
 static void find_weights(run *r) {
-  const eb_flows *flows = r->flows;
-  const int64_t classes = flows->num_classes;
-  for (int64_t g = 0; g < flows->num_groups; g++) {
-    group_end *src = &r->src.groups[g], *dst = &r->dst.groups[g];
-    *src = (group_end){.active = src->active, .pairs = src->pairs, .rising = src->pairs};
-    *dst = (group_end){.active = dst->active, .pairs = dst->pairs, .rising = dst->pairs};
-    r->src.level[g] = r->dst.level[g] = INFINITY;
-  }
-  if (flows->by_process) {
-    for (int64_t rank = 0; rank < flows->num_ranks; rank++) {
-      if (r->dst.left[rank] == 0) continue;
-      group_end *to = &r->dst.groups[flows->group[rank]];
-      r->share[rank] = 1 / (double)r->dst.left[rank];
-      r->weight[rank] = received_of(r, bandwidth_of(r, &r->dst, flows->group[rank]), rank);
-      to->capacity += r->weight[rank];
-      to->shares += 1;
-    }
-    for (int64_t g = 0; g < flows->num_groups; g++) r->dst.groups[g].capacity /= r->dst.groups[g].shares;
-    for (int64_t rank = 0; rank < flows->num_ranks; rank++) {
-      if (r->dst.left[rank] == 0) continue;
-      group_end *to = &r->dst.groups[flows->group[rank]];
-      r->weight[rank] *= r->share[rank] / to->capacity;
-      to->weight += r->weight[rank] * (double)r->dst.left[rank];
-    }
-    return;
-  }
-  for (uint32_t g = 0; g < flows->num_groups; g++) {
+  const int64_t classes = r->flows->num_classes;
+  for (int64_t g = 0; g < r->flows->num_groups; g++) {
     group_end *to = &r->dst.groups[g];
-    if (to->active == 0) continue;
+    if (r->dst.active[g] == 0) continue;
     const double *bandwidth = bandwidth_of(r, &r->dst, g);
     const int64_t *left = r->left + g * classes;
-    double *weight = r->weight + g * classes;
+    kind *kinds = r->kinds + g * classes;
+    double shares = 0;
     for (int64_t c = 0; c < classes; c++) {
       to->capacity += (double)left[c] * bandwidth[c];
-      to->shares += (double)left[c];
+      shares += (double)left[c];
     }
-    to->capacity /= to->shares;
+    to->capacity /= shares;
     for (int64_t c = 0; c < classes; c++) {
-      r->share[g * classes + c] = 1;
-      weight[c] = bandwidth[c] / to->capacity;
-      to->weight += (double)left[c] * weight[c];
+      kinds[c].weight = bandwidth[c] / to->capacity;
+      to->weight += (double)left[c] * kinds[c].weight;
     }
   }
 }
 
-/* What each pair adds at its sending end. */
-static void find_pairs(run *r) {
+/* The same by_process: those of one receiver are alike. */
+static void find_weights_by_process(run *r) {
   const eb_flows *flows = r->flows;
-  uint32_t last = UINT32_MAX;
-  group_end *from = NULL;
-  const double *bandwidth = NULL;
-  for (const active_bundle *a = r->bundles; a < r->bundles + r->num_bundles; a++) {
-    if (a->pair != last) { /* bundles of a pair follow one another, pairs in the order of their sending ends */
-      const uint32_t group = flows->pairs[a->pair].src_end;
-      from = &r->src.groups[group];
-      bandwidth = from->active ? bandwidth_of(r, &r->src, group) : NULL;
-      r->pair_weight[a->pair] = 0;
-      last = a->pair;
-    }
-    if (a->next == a->end) continue;
-    const double num = a->end - a->next, shares = r->share[a->kind] * num, weight = r->weight[a->kind] * num;
-    from->capacity += shares * bandwidth[a->message_class];
-    from->shares += shares;
-    from->weight += weight;
-    r->pair_weight[a->pair] += weight;
+  for (int64_t rank = 0; rank < flows->num_ranks; rank++) {
+    if (r->dst.left[rank] == 0) continue;
+    r->share[rank] = 1 / (double)r->dst.left[rank];
+    r->kinds[rank].weight = received_of(r, bandwidth_of(r, &r->dst, flows->group[rank]), rank);
+    r->dst.groups[flows->group[rank]].capacity += r->kinds[rank].weight;
   }
-  for (int64_t g = 0; g < flows->num_groups; g++) r->src.groups[g].capacity /= r->src.groups[g].shares;
+  for (int64_t g = 0; g < flows->num_groups; g++) r->dst.groups[g].capacity /= (double)r->dst.active[g];
+  for (int64_t rank = 0; rank < flows->num_ranks; rank++) {
+    if (r->dst.left[rank] == 0) continue;
+    group_end *to = &r->dst.groups[flows->group[rank]];
+    r->kinds[rank].weight *= r->share[rank] / to->capacity;
+    to->weight += r->kinds[rank].weight * (double)r->dst.left[rank];
+  }
+}
+
+/* What each pair adds at its sending end. */
+static inline void find_pairs_of(run *r, int64_t group, bool by_process) {
+  group_end *from = &r->src.groups[group];
+  const double *bandwidth = bandwidth_of(r, &r->src, group);
+  double capacity = 0, all_shares = 0, all_weight = 0, of_pair = 0;
+  uint32_t last = UINT32_MAX;
+  for (uint32_t b = r->first_bundle[group]; b < r->first_bundle[group + 1]; b++) {
+    const double num = r->num[b], shares = by_process ? r->share[r->kind_of[b]] * num : num;
+    const double weight = num ? r->kinds[r->kind_of[b]].weight * num : 0;
+    capacity += shares * bandwidth[r->message_class[b]];
+    all_shares += shares;
+    all_weight += weight;
+    of_pair = r->pair[b] == last ? of_pair + weight : weight; /* bundles of a pair follow one another */
+    last = r->pair[b];
+    r->pair_weight[last] = of_pair;
+  }
+  from->capacity = capacity / all_shares;
+  from->weight = all_weight;
+}
+
+static void find_pairs(run *r) {
+  for (int64_t g = 0; g < r->flows->num_groups; g++) {
+    if (r->src.active[g] == 0) {
+      for (uint32_t b = r->first_bundle[g]; b < r->first_bundle[g + 1]; b++) r->pair_weight[r->pair[b]] = 0;
+    } else if (r->flows->by_process) {
+      find_pairs_of(r, g, true);
+    } else {
+      find_pairs_of(r, g, false);
+    }
+  }
 }
 
 /* Moves the end at a place of the heap down to where it belongs. */
@@ -491,33 +308,77 @@ static void begin_heap(run *r) {
 
 /* What find_pairs finds of the pair at a place of a receiving end. The pairs of an end are next to each other here and far
  * apart there: to wait for memory was most of the time of large exchanges. */
-static double received_weight(const run *r, uint32_t group, uint32_t place) {
+static inline double received_weight(const run *r, int64_t group, uint32_t place) {
   const int64_t classes = r->flows->num_classes;
   const uint32_t *num_left = r->dst.num_left + place * classes;
-  const double *weight = r->weight + group * classes;
-  double sum = 0;
-  for (int64_t c = 0; c < classes; c++)
-    if (num_left[c]) sum += weight[c] * num_left[c];
+  const kind *kinds = r->kinds + group * classes;
+  double sum = kinds[0].weight * num_left[0];
+  for (int64_t c = 1; c < classes; c++) sum += kinds[c].weight * num_left[c];
   return sum;
 }
 
-/* The pairs of an end that is full keep their rate: those of which the other end was not full before. */
+static void exchange_pairs(end *at, uint32_t one, uint32_t other, int64_t classes) {
+  const uint32_t pair = at->pairs[one], other_end = at->other_ends[one];
+  at->pairs[one] = at->pairs[other];
+  at->other_ends[one] = at->other_ends[other];
+  at->pairs[other] = pair;
+  at->other_ends[other] = other_end;
+  if (!at->num_left) return;
+  at->place[at->pairs[one]] = one;
+  at->place[pair] = other;
+  for (int64_t c = 0; c < classes; c++) {
+    const uint32_t num = at->num_left[one * classes + c];
+    at->num_left[one * classes + c] = at->num_left[other * classes + c];
+    at->num_left[other * classes + c] = num;
+  }
+}
+
+/* Settles the pair at a place of an end that is full, unless the other end was full before, or its messages are complete. */
+static inline bool settle_pair(group_end *to, double weight, double level) {
+  if (to->level != INFINITY || weight == 0) return false;
+  to->rising--;
+  to->capacity -= weight * level;
+  to->weight -= weight;
+  return true;
+}
+
+/* The pairs of an end that is full keep their rate. Most are the same as in the last step: these come first, so that the
+ * others, which other ends limit, need not be looked at once all are found. */
+static inline void settle_at(run *r, end *at, end *other, int64_t full, double level, bool by_count) {
+  const int64_t classes = r->flows->num_classes;
+  const uint32_t first = at->first_pair[full], end_of_pairs = at->first_pair[full + 1];
+  const uint32_t *const other_ends = at->other_ends, *const pairs = at->pairs;
+  const double *const pair_weight = r->pair_weight;
+  group_end *const groups = other->groups;
+  uint32_t settled = first + at->num_settled[full], rising = at->groups[full].rising;
+  for (uint32_t p = first; rising && p < settled;) {
+    const double weight = by_count ? received_weight(r, full, p) : pair_weight[pairs[p]];
+    if (settle_pair(&groups[other_ends[p]], weight, level)) {
+      rising--;
+      p++;
+    } else {
+      exchange_pairs(at, p, --settled, classes);
+    }
+  }
+  for (uint32_t p = settled; rising && p < end_of_pairs; p++) {
+    if (groups[other_ends[p]].level != INFINITY) continue;
+    const double weight = by_count ? received_weight(r, full, p) : pair_weight[pairs[p]];
+    if (!settle_pair(&groups[other_ends[p]], weight, level)) continue;
+    rising--;
+    exchange_pairs(at, p, settled++, classes);
+  }
+  at->num_settled[full] = settled - first;
+  at->groups[full].rising = 0;
+}
+
 static void settle(run *r, const full_end *full) {
   end *at = full->sends ? &r->src : &r->dst, *other = full->sends ? &r->dst : &r->src;
-  group_end *group = &at->groups[full->group];
-  if (group->rising == 0) return;
-  at->level[full->group] = full->level;
-  const uint32_t end_of_pairs = at->first_pair[full->group + 1];
-  for (uint32_t p = at->first_pair[full->group]; group->rising && p < end_of_pairs; p++) {
-    const uint32_t other_end = at->other_ends[p];
-    if (other->level[other_end] != INFINITY) continue;
-    const double weight = at->num_left ? received_weight(r, full->group, p) : r->pair_weight[at->pairs[p]];
-    if (weight == 0) continue; /* its messages are complete */
-    group_end *to = &other->groups[other_end];
-    group->rising--;
-    to->rising--;
-    to->capacity -= weight * full->level;
-    to->weight -= weight;
+  if (at->groups[full->group].rising == 0) return;
+  at->groups[full->group].level = full->level;
+  if (at->num_left) {
+    settle_at(r, at, other, full->group, full->level, true);
+  } else {
+    settle_at(r, at, other, full->group, full->level, false);
   }
 }
 
@@ -540,33 +401,55 @@ static void fill(run *r) {
 }
 
 static void count_down(end *at, uint32_t rank, uint32_t group) {
-  if (--at->left[rank] == 0) at->groups[group].active--;
+  if (--at->left[rank] == 0) at->active[group]--;
 }
 
-static double ends_s(const progress *of) { return fmax((of->next_bytes - of->served_bytes) / of->rate, 0); }
-
-/* The rates of all messages, from what they had until now; returns when the next one is complete. */
-static double find_rates(run *r) {
-  uint32_t last = UINT32_MAX;
-  double soonest_s = INFINITY, src_level = 0;
-  for (uint32_t i = 0; i < r->num_bundles; i++) {
-    const active_bundle *a = &r->bundles[i];
-    progress *of = &r->progress[i];
-    if (a->pair != last) {
-      src_level = r->src.level[r->flows->pairs[a->pair].src_end];
-      last = a->pair;
-    }
-    if (a->next == a->end) {
-      r->ends_s[i] = INFINITY;
-      continue;
-    }
-    const double dst_level = r->dst.level[a->dst_end];
-    of->served_bytes += of->rate * r->last_step_s;
-    of->rate = r->weight[a->kind] * (src_level < dst_level ? src_level : dst_level);
-    r->ends_s[i] = ends_s(of);
-    if (r->ends_s[i] < soonest_s) soonest_s = r->ends_s[i];
+/* The rates that the receiving ends would allow. */
+static void find_kinds(run *r) {
+  const eb_flows *flows = r->flows;
+  const int64_t of_group = flows->by_process ? 1 : flows->num_classes,
+                num = flows->by_process ? flows->num_ranks : flows->num_groups;
+  for (int64_t i = 0; i < num; i++) {
+    const double level = r->dst.groups[flows->by_process ? flows->group[i] : i].level;
+    for (kind *of = r->kinds + i * of_group; of < r->kinds + (i + 1) * of_group; of++) of->received = of->weight * level;
   }
-  return soonest_s;
+}
+
+static double smaller(double a, double b) { return a < b ? a : b; }
+
+static double rate_of(const run *r, uint32_t bundle) {
+  const kind *of = &r->kinds[r->kind_of[bundle]];
+  return smaller(of->weight * r->src.groups[r->flows->pairs[r->pair[bundle]].src_end].level, of->received);
+}
+
+/* When the next message of a bundle is complete, from now on. */
+static double ends_s(const progress *of, double rate) { return fmax((of->next_bytes - of->served_bytes) / rate, 0); }
+
+/* What all messages had until now, and by their rates the bundles that may have completions until the step ends; returns when
+ * that is. */
+static double find_next(run *r, double tolerance_of_elapsed, double tolerance_s) {
+  double soonest_s = INFINITY, until_s = INFINITY;
+  r->num_chosen = 0;
+  find_kinds(r);
+  for (int64_t g = 0; g < r->flows->num_groups; g++) {
+    const double level = r->src.groups[g].level, before = r->level_before[g], last_step_s = r->last_step_s;
+    for (uint32_t b = r->first_bundle[g]; b < r->first_bundle[g + 1]; b++) {
+      progress *of = &r->progress[b];
+      const kind *own = &r->kinds[r->kind_of[b]];
+      of->served_bytes += smaller(own->weight_before * before, own->received_before) * last_step_s;
+      const double rate = smaller(own->weight * level, own->received);
+      /* Rather some too many than a division for each; what is no number ends now. */
+      if (of->next_bytes - of->served_bytes > until_s * rate * (1 + 1e-9) || r->num[b] == 0) continue;
+      const double own_s = ends_s(of, rate);
+      if (own_s > until_s) continue;
+      r->chosen[r->num_chosen++] = b;
+      if (own_s >= soonest_s) continue;
+      soonest_s = own_s;
+      until_s = soonest_s + fmax(tolerance_of_elapsed * (r->now_s + soonest_s), tolerance_s);
+    }
+    r->level_before[g] = level;
+  }
+  return until_s;
 }
 
 static void remove_complete_pairs(const run *r, end *at) {
@@ -575,8 +458,12 @@ static void remove_complete_pairs(const run *r, end *at) {
   for (int64_t g = 0; g < r->flows->num_groups; g++) {
     const uint32_t end = at->first_pair[g + 1];
     at->first_pair[g] = still;
+    const uint32_t settled_end = place + at->num_settled[g];
     for (; place < end; place++) {
-      if (r->num_of_pair[at->pairs[place]] == 0) continue;
+      if (r->num_of_pair[at->pairs[place]] == 0) {
+        at->num_settled[g] -= place < settled_end;
+        continue;
+      }
       at->pairs[still] = at->pairs[place];
       if (at->num_left) {
         at->place[at->pairs[place]] = still;
@@ -590,12 +477,21 @@ static void remove_complete_pairs(const run *r, end *at) {
 
 /* Removes the bundles and pairs without unfinished messages, which cost time until then. */
 static void remove_complete(run *r) {
-  uint32_t still = 0;
-  for (uint32_t i = 0; i < r->num_bundles; i++) {
-    if (r->bundles[i].next == r->bundles[i].end) continue;
-    r->bundles[still] = r->bundles[i];
-    r->progress[still++] = r->progress[i];
+  uint32_t still = 0, b = 0;
+  for (int64_t g = 0; g < r->flows->num_groups; g++) {
+    const uint32_t end = r->first_bundle[g + 1];
+    r->first_bundle[g] = still;
+    for (; b < end; b++) {
+      if (r->num[b] == 0) continue;
+      r->next[still] = r->next[b];
+      r->num[still] = r->num[b];
+      r->kind_of[still] = r->kind_of[b];
+      r->pair[still] = r->pair[b];
+      r->message_class[still] = r->message_class[b];
+      r->progress[still++] = r->progress[b];
+    }
   }
+  r->first_bundle[r->flows->num_groups] = still;
   r->num_bundles = still;
   r->num_complete = 0;
   remove_complete_pairs(r, &r->src);
@@ -603,42 +499,86 @@ static void remove_complete(run *r) {
 }
 
 /* Completes the next message of a bundle. */
-static void complete_next(run *r, active_bundle *a, double time_s, double *finished_s) {
+static void complete_next(run *r, uint32_t bundle, double time_s, double *finished_s) {
   const eb_flows *flows = r->flows;
-  const uint32_t src_end = flows->pairs[a->pair].src_end;
-  finished_s[flows->message[a->next]] = time_s;
-  count_down(&r->src, flows->src[a->next], src_end);
-  count_down(&r->dst, flows->dst[a->next], a->dst_end);
-  r->left[a->dst_end * flows->num_classes + a->message_class]--;
-  if (r->dst.num_left) r->dst.num_left[r->dst.place[a->pair] * flows->num_classes + a->message_class]--;
-  if (++a->next < a->end) return;
+  const uint32_t pair = r->pair[bundle], message_class = r->message_class[bundle], next = r->next[bundle];
+  const eb_pair *between = &flows->pairs[pair];
+  finished_s[flows->message[next]] = time_s;
+  count_down(&r->src, flows->src[next], between->src_end);
+  count_down(&r->dst, flows->dst[next], between->dst_end);
+  r->left[between->dst_end * flows->num_classes + message_class]--;
+  if (r->dst.num_left) r->dst.num_left[r->dst.place[pair] * flows->num_classes + message_class]--;
+  r->next[bundle]++;
+  if (--r->num[bundle]) {
+    r->progress[bundle].next_bytes = (double)flows->bytes[next + 1];
+    return;
+  }
+  r->progress[bundle].next_bytes = INFINITY;
   r->num_complete++;
-  if (--r->num_of_pair[a->pair]) return;
-  r->src.groups[src_end].pairs--;
-  r->dst.groups[a->dst_end].pairs--;
+  if (--r->num_of_pair[pair]) return;
+  r->src.groups[between->src_end].pairs--;
+  r->dst.groups[between->dst_end].pairs--;
+}
+
+/* Begins to read what complete_next needs of bundles that come later: of those soon, what is known from these. */
+static void prefetch(const run *r, uint32_t later, uint32_t soon, const double *finished_s) {
+  const eb_flows *flows = r->flows;
+  if (later < r->num_chosen) {
+    const uint32_t bundle = r->chosen[later], next = r->next[bundle];
+    __builtin_prefetch(&flows->message[next]);
+    __builtin_prefetch(&flows->src[next]);
+    __builtin_prefetch(&flows->dst[next]);
+    __builtin_prefetch(&flows->pairs[r->pair[bundle]]);
+    if (r->dst.place) __builtin_prefetch(&r->dst.place[r->pair[bundle]]);
+  }
+  if (soon < r->num_chosen) {
+    const uint32_t bundle = r->chosen[soon];
+    __builtin_prefetch(&finished_s[flows->message[r->next[bundle]]], 1);
+    if (r->dst.place) __builtin_prefetch(&r->dst.num_left[r->dst.place[r->pair[bundle]] * flows->num_classes], 1);
+  }
+}
+
+/* Keeps the chosen bundles that complete a message until a time, which was not known when they were chosen. */
+static void choose(run *r, double until_s) {
+  uint32_t still = 0;
+  for (uint32_t k = 0; k < r->num_chosen; k++) {
+    const uint32_t b = r->chosen[k];
+    if (!(ends_s(&r->progress[b], rate_of(r, b)) > until_s)) r->chosen[still++] = b;
+  }
+  r->num_chosen = still;
 }
 
 /* Shares the capacities, advances to the next completion and to those that follow within the tolerance. */
 static void step(run *r, double tolerance_of_elapsed, double tolerance_s, double *finished_s) {
-  find_weights(r);
+  const int64_t num_kinds = r->flows->by_process ? r->flows->num_ranks : r->flows->num_groups * r->flows->num_classes;
+  for (kind *of = r->kinds; of < r->kinds + num_kinds; of++) {
+    of->weight_before = of->weight;
+    of->received_before = of->received;
+  }
+  begin_step(&r->src, r->flows->num_groups);
+  begin_step(&r->dst, r->flows->num_groups);
+  if (r->flows->by_process) {
+    find_weights_by_process(r);
+  } else {
+    find_weights(r);
+  }
   find_pairs(r);
   fill(r);
-  const double soonest_s = find_rates(r);
-  const double until_s = soonest_s + fmax(tolerance_of_elapsed * (r->now_s + soonest_s), tolerance_s);
+  const double until_s = find_next(r, tolerance_of_elapsed, tolerance_s);
+  choose(r, until_s);
   /* What messages that complete within the step leave unused and what they get beyond it is the same if it ends at the mean
    * of their times, weighted by their rates. */
   double rates = 0, rates_s = 0;
-  for (uint32_t i = 0; i < r->num_bundles; i++) {
-    if (r->ends_s[i] > until_s) continue;
-    active_bundle *a = &r->bundles[i];
-    progress *of = &r->progress[i];
-    double left_s = r->ends_s[i];
+  for (uint32_t k = 0; k < r->num_chosen; k++) {
+    const uint32_t b = r->chosen[k];
+    prefetch(r, k + 16, k + 8, finished_s);
+    const double rate = rate_of(r, b);
+    double left_s = ends_s(&r->progress[b], rate);
     do {
-      rates += of->rate;
-      rates_s += of->rate * left_s;
-      complete_next(r, a, r->now_s + left_s, finished_s);
-      if (a->next < a->end) of->next_bytes = (double)r->flows->bytes[a->next];
-    } while (a->next < a->end && (left_s = ends_s(of)) <= until_s);
+      rates += rate;
+      rates_s += rate * left_s;
+      complete_next(r, b, r->now_s + left_s, finished_s);
+    } while (r->num[b] && (left_s = ends_s(&r->progress[b], rate)) <= until_s);
   }
   if (r->num_complete > r->num_bundles / 4) remove_complete(r);
   r->last_step_s = rates_s / rates;
@@ -651,8 +591,8 @@ static double least_time_s(const eb_flows *flows, int64_t num_counts, end *at, c
   for (int64_t i = 0; i < num_counts * flows->num_classes; i++) largest = fmax(largest, at->bandwidth[i]);
   for (int64_t i = 0; i < flows->num_messages; i++) {
     group_end *group = &at->groups[flows->group[rank[i]]];
-    group->shares += (double)flows->bytes[i]; /* until the first step */
-    most = fmax(most, group->shares);
+    group->weight += (double)flows->bytes[i]; /* until the first step */
+    most = fmax(most, group->weight);
   }
   return most / largest;
 }
