@@ -92,6 +92,7 @@ class PolicyTerms(ctypes.Structure):
         ("trusts_predictions", c_bool),
         ("further_s", c_double),
         ("spread_s", c_double),
+        ("num_together", c_int),
         ("sends_early", c_bool),
     )
 
@@ -200,7 +201,7 @@ _SIGNATURES = {
     "eb_planner_first_numbers": (None, _COST, POINTER(c_ubyte)),
     "eb_planner_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
     "eb_policy_select": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
-    "eb_policy_send_early": (c_int, POINTER(PlanInput), c_int, c_double, POINTER(Proposal)),
+    "eb_policy_send_early": (c_int, POINTER(PlanInput), c_int, c_double, c_int, POINTER(Proposal)),
     "eb_policy_first_message": (c_uint64, c_bool),
     "eb_policy_next_check": (c_uint64, c_uint64, c_bool),
     "eb_policy_begin": (
@@ -212,6 +213,7 @@ _SIGNATURES = {
         None, _POLICY, c_void_p, c_uint64, c_uint64, c_bool, c_double, POINTER(Plan),
     ),
     "eb_policy_leave": (None, _POLICY, c_void_p),
+    "eb_policy_meet": (None, _POLICY, c_int),
 }  # fmt: skip
 
 
@@ -314,11 +316,12 @@ def send_early(
     *,
     max_segments: int = CUT_MAX_SEGMENTS,
     further_s: float = 0.0,
+    num_together: int = 1,
 ) -> list[int] | None:
     """The ends of the cut for a receiver that uses partitions early; None where it has one segment."""
     made = (Proposal * PLAN_MAX_CUTS)()
     given = plan_input(cost, ready_s, partition_bytes)
-    num = core.eb_policy_send_early(byref(given), max_segments, further_s, made)
+    num = core.eb_policy_send_early(byref(given), max_segments, further_s, num_together, made)
     return made[0].cut.ends() if num else None
 
 

@@ -571,6 +571,7 @@ def test_every_partition_is_sent_early_if_it_costs_little(core):
     # As many sends of other transfers meanwhile would be cut, too.
     assert send_early(core, cost, ready_s, 64, further_s=1e-5) == [128, 256]
     assert send_early(core, cost, ready_s, 64, further_s=1e-4) is None
+    assert send_early(core, cost, ready_s, 64, num_together=1000) is None
     assert send_early(core, cost, [0.0] * 4, 64) is None
     assert send_early(core, cost_of([]), ready_s, 64) is None  # no costs are known
 
@@ -578,7 +579,7 @@ def test_every_partition_is_sent_early_if_it_costs_little(core):
 def test_what_is_sent_early_by_the_ring_can_go_back_to_messages(core):
     made = (Proposal * PLAN_MAX_CUTS)()
     asked = plan_input(cost_of(EVERYDAY), [0.0, 2.5e-4, 5e-4, 7.5e-4], 64, cost_of(QUICK_RING))
-    assert core.eb_policy_send_early(byref(asked), CUT_MAX_SEGMENTS, 0.0, made) == 2
+    assert core.eb_policy_send_early(byref(asked), CUT_MAX_SEGMENTS, 0.0, 1, made) == 2
     assert [(one.cut.path, one.cut.ends()) for one in made[:2]] == [
         (path, [64, 128, 192, 256]) for path in (1, 0)
     ]

@@ -43,6 +43,7 @@ typedef struct {
   _Atomic double all_s;    /* without the sends of other channels */
   _Atomic double own_s;    /* in the sends of this channel */
   _Atomic double others_s; /* in those of others, by the thread of the last partition */
+  atomic_int num_together; /* senders whose starts were observed at this time, this one included */
 } start_times;
 
 struct eb_record {
@@ -240,6 +241,7 @@ void eb_adaptation_note_complete(eb_adaptation *own) {
   atomic_store_explicit(&times->all_s, spent.spent_s - others_s, memory_order_relaxed);
   atomic_store_explicit(&times->own_s, spent.own_s, memory_order_relaxed);
   atomic_store_explicit(&times->others_s, others_s, memory_order_relaxed);
+  atomic_store_explicit(&times->num_together, eb_send_time_num(), memory_order_relaxed);
   eb_send_time_add_reading(eb_clock.read_s);
 }
 
@@ -297,7 +299,8 @@ void eb_adaptation_propose(eb_adaptation *own) {
     /* Other requests now have about as many messages as this one. */
     const double others_s = times_of(own, own->start)->others_s / eb_wire_segments(own->wire)->num;
     const double further_s = others_s + 2 * eb_wire_measure_pack_s(own->wire); /* and the receiver unpacks */
-    const eb_kind_query query = {transfer, &input, most, further_s, &in_use, own->start};
+    const int num_together = atomic_load_explicit(&times_of(own, own->start)->num_together, memory_order_relaxed);
+    const eb_kind_query query = {transfer, &input, most, further_s, num_together, &in_use, own->start};
     eb_kind *const before = own->kind;
     own->kind = eb_kind_join(&query, before, own);
     if (own->kind != before) own->reported = own->start;

@@ -121,7 +121,7 @@ static eb_kind **make_room(void) {
 static void begin_kind(eb_kind *kind, const eb_kind_query *query, double message_s) {
   eb_proposal proposals[EB_PLANNER_MAX_CUTS];
   const eb_planner_input *const input = query->input;
-  const int num_early = eb_policy_send_early(input, query->max_segments, query->further_s, proposals);
+  const int num_early = eb_policy_send_early(input, query->max_segments, query->further_s, query->num_together, proposals);
   int num = num_early ? num_early : eb_policy_decide_plainly(input, proposals);
   if (num == 0) num = eb_policy_select(input, eb_planner_propose(input, query->max_segments, proposals), proposals);
   const eb_proposal in_use = {*query->in_use, eb_planner_price_s(input, query->in_use)};
@@ -129,9 +129,11 @@ static void begin_kind(eb_kind *kind, const eb_kind_query *query, double message
   eb_policy_terms terms = eb_policy_terms_of(input, eb_transfer_is_inter_node(transfer));
   terms.is_small = transfer->total_bytes < eb_transfer_agreement(transfer)->least_adapted_bytes;
   terms.sends_early = num_early > 0;
+  terms.num_together = query->num_together;
   eb_policy_begin(&kind->policy, &terms, num, proposals, &in_use, query->num_starts);
   const eb_learned_result *const known = num_early ? NULL : find_result(&kind->result, message_s);
   if (!known || known->cut.num > query->max_segments || !(paths_of(input) & 1U << known->cut.path)) return;
+  if (known->won_s < eb_policy_others_s(&terms, &known->cut)) return; /* it was found for fewer at a time */
   const eb_proposal recalled = {known->cut, eb_planner_price_s(input, &known->cut)};
   eb_policy_recall(&kind->policy, &recalled, known->won_s);
 }
@@ -170,7 +172,10 @@ eb_kind *eb_kind_join(const eb_kind_query *query, eb_kind *before, const void *c
     if (before) eb_policy_leave(&before->policy, channel);
     if (kind) kind->policy.num_channels++;
   }
-  if (kind) kind->used = ++num_joined;
+  if (kind) {
+    kind->used = ++num_joined;
+    eb_policy_meet(&kind->policy, query->num_together);
+  }
   eb_unlock();
   return kind;
 }

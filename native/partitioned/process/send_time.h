@@ -20,6 +20,8 @@ static inline bool eb_send_time_is_counted(void) {
   return atomic_load_explicit(&eb_send_time_num_observed, memory_order_relaxed) > 0;
 }
 
+static inline int eb_send_time_num(void) { return atomic_load_explicit(&eb_send_time_num_observed, memory_order_relaxed); }
+
 typedef struct {
   double sends_s;
   double readings_s; /* of the clock, for observations: no work of the program either */

@@ -123,11 +123,18 @@ eb_policy_terms eb_policy_terms_of(const eb_planner_input *input, bool is_inter_
                            .spread_s = eb_planner_spread_s(input)};
 }
 
-int eb_policy_send_early(const eb_planner_input *input, int max_segments, double further_s, eb_proposal *proposals) {
+double eb_policy_others_s(const eb_policy_terms *terms, const eb_cut *cut) {
+  if (terms->num_together < 2 || cut->path != EB_PATH_MESSAGE) return 0;
+  return (cut->num - 1) * terms->further_s * (terms->num_together - 1);
+}
+
+int eb_policy_send_early(const eb_planner_input *input, int max_segments, double further_s, int num_together,
+                         eb_proposal *proposals) {
   if (input->cost->num == 0 || !eb_planner_is_short(total_bytes(input))) return 0;
   const bool by_ring = eb_planner_gains_by_ring(input->cost, input->ring_cost, input->partition_bytes);
   const eb_cost *const cost = by_ring ? input->ring_cost : input->cost;
-  const double message_s = EB_PLANNER_CAUTION * eb_cost_core_s(cost, input->partition_bytes) + further_s;
+  const double own_s = EB_PLANNER_CAUTION * eb_cost_core_s(cost, input->partition_bytes);
+  const double message_s = fmax(own_s + further_s, num_together * own_s);
   const double allowed_s = CHEAP * eb_planner_spread_s(input);
   const int most = eb_planner_num_joined(input);
   int num = most < max_segments ? most : max_segments;
@@ -196,7 +203,14 @@ uint64_t eb_policy_next_check(uint64_t start, bool is_small) {
   return at;
 }
 
-static double predicted_s(const eb_policy *policy, int option) { return policy->options[option].proposal.predicted_s; }
+static double others_s(const eb_policy *policy, int option) {
+  return eb_policy_others_s(&policy->terms, &policy->options[option].proposal.cut);
+}
+
+/* With what it costs the others: the planner knows one transfer. */
+static double predicted_s(const eb_policy *policy, int option) {
+  return policy->options[option].proposal.predicted_s + others_s(policy, option);
+}
 static int num_segments(const eb_policy *policy, int option) { return policy->options[option].proposal.cut.num; }
 
 /* What an option is predicted to gain over the segmentation in use, as a part of what that takes. */
@@ -243,6 +257,10 @@ void eb_policy_recall(eb_policy *policy, const eb_proposal *result, double won_s
   for (int c = 0; c < policy->num; c++) policy->options[c].retry_at = larger(FIRST_RETRY, RETRY_TIMES * policy->num_starts);
 }
 
+void eb_policy_meet(eb_policy *policy, int num_together) {
+  if (num_together > policy->terms.num_together) policy->terms.num_together = num_together;
+}
+
 /* ---- Which trial comes next ---- */
 
 static int num_base(const eb_policy *policy) { return policy->terms.is_strict ? NUM_STRICT_BASE : NUM_BASE; }
@@ -282,11 +300,17 @@ static uint64_t starts_needed(const eb_policy *policy, int option) {
   return larger(of->retry_at, (uint64_t)ceil(needed));
 }
 
+/* A trial is of one transfer: what its messages cost those that are under way with it shows only when they do the same. Where the
+ * others would lose more than all that this one takes, nothing that a trial shows is reason enough. */
+static bool is_hopeless(const eb_policy *policy, int option) {
+  return others_s(policy, option) - others_s(policy, policy->in_use) > policy->options[policy->in_use].proposal.predicted_s;
+}
+
 /* The option that is tried next: the first to be affordable, and of those that are now the predicted best; -1: none. */
 static int next_option(const eb_policy *policy, uint64_t *needed) {
   int next = -1;
   for (int c = 0; c < policy->num; c++) {
-    if (c == policy->in_use) continue;
+    if (c == policy->in_use || is_hopeless(policy, c)) continue;
     const uint64_t starts = larger(starts_needed(policy, c), policy->num_starts);
     if (next >= 0 && starts >= *needed) continue;
     next = c;
@@ -444,6 +468,7 @@ static bool is_quicker(const eb_policy *policy, const eb_times *tried) {
   const int further = num_segments(policy, policy->challenger) - num_segments(policy, policy->in_use);
   const double gain_s = typical_s(&policy->base) - typical_s(tried), unclear_s = UNCLEAR * scale_s(policy) + UNCLEAR_S;
   const bool predicted = is_predicted(policy, policy->challenger);
+  if (gain_s <= others_s(policy, policy->challenger) - others_s(policy, policy->in_use) && further > 0) return false;
   double pairs = policy->stage == EB_POLICY_SWITCH || predicted ? PREDICTED_PAIRS : CLEAR_PAIRS;
   /* Either path was measured: what is quicker here is used, and numbers of segments do not compare. */
   if (changes_path(policy, policy->challenger)) return part_of_pairs(tried, &policy->base) >= PREDICTED_PAIRS && gain_s > unclear_s;
