@@ -2,7 +2,7 @@
 native/recorder/agent/bundle.h."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +31,29 @@ class NodePage:
     ----------
     state : RUNS, STOPPED or ENDED.
     num_threads : number of threads of the process; 2**32 - 1 if it is unknown.
+    num_blocks : blocks of the page; those whose bits in `bitmap` are set are in `blocks`, others are zero.
     """
 
-    data: bytes
     state: str
     num_threads: int
+    num_blocks: int
+    bitmap: np.ndarray
+    blocks: np.ndarray
+
+    @property
+    def data(self) -> memoryview:
+        """The page."""
+        return self._first(self.num_blocks)
+
+    def begin(self, num_bytes: int) -> memoryview:
+        """Return the first bytes of the page."""
+        return self._first(min(-(-num_bytes // _BLOCK), self.num_blocks))[:num_bytes]
+
+    def _first(self, num: int) -> memoryview:
+        kept = np.flatnonzero(np.unpackbits(self.bitmap, count=num, bitorder="little"))
+        page = np.zeros(num, self.blocks.dtype)
+        page[kept] = self.blocks[: len(kept)]
+        return page.view(np.uint8).data
 
 
 @dataclass(frozen=True)
@@ -58,39 +76,57 @@ class NodePages:
     pages: Mapping[str, NodePage]
 
 
+def load_node_serial(path: Path) -> NodePages | None:
+    """Return what the file of a node says of its writing, without its pages; None if the file is absent, or
+    not one of this version."""
+    try:
+        with path.open("rb", buffering=0) as stream:
+            return _without_pages(stream.read(_HEAD.itemsize) or b"")
+    except OSError:
+        return None
+
+
+def _without_pages(data: bytes) -> NodePages | None:
+    if len(data) < _HEAD.itemsize:
+        return None
+    head = np.frombuffer(data, _HEAD, 1)[0]
+    if int(head["magic"]) != _MAGIC:
+        return None
+    return NodePages(
+        int(head["serial"]), 1e-9 * int(head["monotonic_ns"]), 1e-3 * int(head["period_ms"]),
+        bool(head["is_final"]), {},
+    )  # fmt: skip
+
+
 def load_node_pages(path: Path) -> NodePages | None:
     """Return the pages of a node; None if the file is absent, or not one of this version."""
     try:
         data = path.read_bytes()
     except OSError:
         return None
-    if len(data) < _HEAD.itemsize:
-        return None
-    head = np.frombuffer(data, _HEAD, 1)[0]
-    if int(head["magic"]) != _MAGIC:
+    node = _without_pages(data)
+    if node is None:
         return None
     pages, at = {}, _HEAD.itemsize
-    for _ in range(int(head["num_pages"])):
+    for _ in range(int(np.frombuffer(data, _HEAD, 1)[0]["num_pages"])):
         if len(data) < at + _PAGE.itemsize:
             return None
         about = np.frombuffer(data, _PAGE, 1, at)[0]
-        num, num_blocks = int(about["bytes"]) // _BLOCK, int(about["num_blocks"])
+        num, num_kept = int(about["bytes"]) // _BLOCK, int(about["num_blocks"])
         bitmap_bytes = -(-num // (8 * _BLOCK)) * _BLOCK
         at += _PAGE.itemsize
-        end = at + bitmap_bytes + num_blocks * _BLOCK
+        blocks_at = at + bitmap_bytes
+        end = blocks_at + num_kept * _BLOCK
         if len(data) < end or num * _BLOCK > _MAX_PAGE or int(about["state"]) >= len(_STATES):
             return None
-        is_kept = np.unpackbits(np.frombuffer(data, np.uint8, bitmap_bytes, at), bitorder="little")[:num]
-        blocks = np.zeros((num, _BLOCK), np.uint8)
-        if int(is_kept.sum()) != num_blocks:
+        bits = int.from_bytes(data[at:blocks_at], "little")
+        if bits.bit_count() != num_kept or bits.bit_length() > num:
             return None
-        blocks[is_kept.astype(bool)] = np.frombuffer(
-            data, np.uint8, num_blocks * _BLOCK, at + bitmap_bytes
-        ).reshape(-1, _BLOCK)
         name = bytes(about["name"]).decode(errors="replace")
-        pages[name] = NodePage(blocks.tobytes(), _STATES[int(about["state"])], int(about["num_threads"]))
+        pages[name] = NodePage(
+            _STATES[int(about["state"])], int(about["num_threads"]), num,
+            np.frombuffer(data, np.uint8, bitmap_bytes, at),
+            np.frombuffer(data, f"V{_BLOCK}", num_kept, blocks_at),
+        )  # fmt: skip
         at = end
-    return NodePages(
-        int(head["serial"]), 1e-9 * int(head["monotonic_ns"]), 1e-3 * int(head["period_ms"]),
-        bool(head["is_final"]), pages,
-    )  # fmt: skip
+    return replace(node, pages=pages)

@@ -3,6 +3,7 @@ native/recorder/recording/awaited.h."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -81,7 +82,11 @@ _PAGE = np.dtype(
 )  # fmt: skip
 PAGE_BYTES = _PAGE.itemsize
 CALLS_BYTES = _OPEN_HEAD.itemsize + _NUM_CALLS * _CALL.itemsize
-assert _HEAD.fields is not None
+# Of an earlier copy no more is needed than whether threads have got on, and whose page it is.
+BEGIN_BYTES = CALLS_BYTES + _HEAD.itemsize
+_BEGIN = np.dtype([(name, _PAGE[name]) for name in ("open", "calls", "head")])
+assert _HEAD.fields is not None and _PAGE.fields is not None
+_TABLES: Mapping[str, Any] = _PAGE.fields
 _NOW_AT: int = CALLS_BYTES + _HEAD.fields["now_ns"][1]
 # Calls that send a message and return when its buffer may be used again.
 _SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
@@ -96,6 +101,7 @@ _LOCKED = frozenset(
 )
 # Bits of the numbers of windows, and of these, persistent collectives and files.
 _WINDOW, _OBJECT = 0x80000000, 0xE0000000
+Copy = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,46 @@ class PageOwner:
     pid_namespace: int
     rank: int
     size: int
+    is_concurrent: bool = False  # several threads may call the MPI
+
+
+def owner_in(begin: Copy) -> PageOwner:
+    """Return the process of a page, of which only BEGIN_BYTES are needed; raise ValueError if it is none of
+    this version."""
+    if len(begin) < BEGIN_BYTES:
+        raise ValueError("the page is too short")
+    head = np.frombuffer(begin, _HEAD, 1, CALLS_BYTES)[0]
+    if int.from_bytes(begin[:8], "little") != _OPEN_MAGIC or int(head["magic"]) != _MAGIC:
+        raise ValueError("it is no page of this version")
+    pid, started, namespace, rank, size = (
+        int(head[name]) for name in ("pid", "started", "pid_namespace", "rank", "size")
+    )
+    return PageOwner(pid, started, namespace, rank, size, bool(head["is_concurrent"]))
+
+
+def read_page(path: Path) -> bytearray:
+    """Return a page without the parts of its tables that are not in use, which are most of it."""
+    page = bytearray(PAGE_BYTES)
+    whole = memoryview(page)
+    with path.open("rb", buffering=0) as stream:
+
+        def read(name: str, num: int | None = None) -> None:
+            table, begin = _TABLES[name][:2]
+            size = table.itemsize if num is None else num * table.base.itemsize
+            stream.seek(begin)
+            stream.readinto(whole[begin : begin + size])
+
+        stream.readinto(whole[: _TABLES["communicators"][1]])
+        head = np.frombuffer(page, _HEAD, 1, CALLS_BYTES)[0]
+        read("communicators", min(int(head["num_communicators"]), _NUM_COMMUNICATORS))
+        if head["num_members"]:
+            read("members")
+        read("keys")
+        begin, end = _TABLES["keys"][1], _TABLES["requests"][1]
+        if page.count(0, begin, end) < end - begin:
+            read("requests")
+        read("channels")
+    return page
 
 
 def progress_in(begin: bytes) -> int | None:
@@ -136,23 +182,20 @@ class Page:
     began_s : when it was made, at the end of MPI_Init, by CLOCK_MONOTONIC of its node.
 
     `again` is a second copy of the same page, made later: a thread whose place has changed in between is not
-    steady. ValueError if it is of another process.
+    steady; then BEGIN_BYTES of the first are enough. ValueError if it is of another process.
     """
 
-    def __init__(self, data: bytes, again: bytes | None = None):
-        if len(data) < PAGE_BYTES:
+    def __init__(self, data: Copy, again: Copy | None = None):
+        again = data if again is None else again
+        if len(again) < PAGE_BYTES:
             raise ValueError("the page is too short")
-        self._page = np.frombuffer(data, _PAGE, 1)[0]
-        self._again = np.frombuffer(again or data, _PAGE, 1)[0]
+        self.owner = owner_in(data)
+        self._page = np.frombuffer(data, _BEGIN, 1)[0]
+        self._again = np.frombuffer(again, _PAGE, 1)[0]
         head = self._page["head"]
-        if int(self._page["open"]["magic"]) != _OPEN_MAGIC or int(head["magic"]) != _MAGIC:
-            raise ValueError("it is no page of this version")
-        self.owner = PageOwner(
-            *(int(head[name]) for name in ("pid", "started", "pid_namespace", "rank", "size"))
-        )
         if any(self._again["head"][name] != head[name] for name in ("pid", "started")):
             raise ValueError("another process has made a page of this name")
-        self.is_concurrent = bool(head["is_concurrent"])
+        self.is_concurrent = self.owner.is_concurrent
         calls = self._again["calls"]
         used = (calls["begin_ticks"] != 0) | (calls["ended_ticks"] != 0)
         self.num_threads = int(used.sum())
@@ -167,14 +210,15 @@ class Page:
         calls: Sequence[str],
         place_of: Callable[[int, str], str],
         idle_tasks: Collection[int] = (),
+        channels: np.ndarray | None = None,
         **others: Any,
     ) -> RankState:
         """Return the state of the rank.
 
         `now_s` is the time of CLOCK_MONOTONIC; `calls` has names of functions by number; `place_of` returns
         the text of a place from its address and the function that was called there; `idle_tasks` are
-        threads, as in /proc/PID/task, that wait for others of their process; `others` are further attributes
-        of the state.
+        threads, as in /proc/PID/task, that wait for others of their process; `channels` are those of the
+        page that matter, by default all; `others` are further attributes of the state.
         """
         page, head = self._again, self._again["head"]
         names = [base_name(name) for name in calls]
@@ -232,11 +276,8 @@ class Page:
             )  # fmt: skip
         sent: dict[tuple[int, Hashable, int], tuple[int, int]] = {}
         received: dict[tuple[int, Hashable, int], int] = {}
-        channels = page["channels"]
-        # As a list: there may be a thousand for each of a thousand ranks.
-        for _, number, peer, tag, num_sent, num_received, num_bytes in channels[
-            channels["is_used"] == 2
-        ].tolist():
+        rows = self.channels() if channels is None else channels
+        for _, number, peer, tag, num_sent, num_received, num_bytes in rows.tolist():
             channel = (peer, keys.get(number), tag)
             if num_sent:
                 num, _ = sent.get(channel, (0, 0))
@@ -251,6 +292,27 @@ class Page:
             knows_communicators=knows_communicators, knows_objects=not head["objects_left_out"],
             place_of=place_of, **others,
         )  # fmt: skip
+
+    def channels(self) -> np.ndarray:
+        """Return the rows of messages by peer, communicator and tag: see `unsettled_channels`."""
+        channels = self._again["channels"]
+        return channels[channels["is_used"] == 2]
+
+    def communicators_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Return identities that are the same on all ranks of communicators by their numbers; 0: unknown."""
+        known = self._again["communicators"][: int(self._again["head"]["num_communicators"])]
+        known = known[known["number"] != 0]
+        if not len(known):
+            return np.zeros(len(numbers), np.uint64)
+        order = np.argsort(known["number"], kind="stable")
+        of_known = known["number"][order]
+        at = np.minimum(np.searchsorted(of_known, numbers, "right") - 1, len(order) - 1)
+        return np.where(of_known[at] == numbers, known["identity"][order][at], 0)
+
+    def open_sends(self) -> np.ndarray:
+        """Return the rows of requests that send and are not complete."""
+        keys, requests = self._again["keys"], self._again["requests"]
+        return requests[(keys != 0) & (keys != _TAKEN) & (requests["kind"] == SEND)]
 
     def _communicators(
         self, name_of: Callable[[Any], str]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earlybird.data.node_pages import NodePage, NodePages, load_node_pages
+from earlybird.data.node_pages import NodePage, NodePages, load_node_pages, load_node_serial
 from earlybird.data.rank_states import ENDED
 
 # An agent that has not written for so many of its periods, and some seconds, is not reached.
@@ -29,7 +29,7 @@ class RemotePage:
     is_reached : whether the agent of the node still writes.
     """
 
-    first: bytes
+    first: NodePage
     second: NodePage
     now_s: float
     is_reached: bool
@@ -76,20 +76,22 @@ class OtherNodes:
         while waiting:
             for path in sorted(waiting):
                 first = self._nodes[path]
-                now = load_node_pages(path)
-                if now is None:  # its ranks have left MPI_Finalize
-                    latest.pop(path, None)
-                    waiting.discard(path)
-                    continue
-                latest[path] = now
+                now = load_node_serial(path)
                 # The next one may have been begun before the first was seen.
-                if now.is_final or (now.serial >= first.serial + 2 and not is_over):
-                    reached.add(path)
-                    waiting.discard(path)
+                is_new = now is not None and (
+                    now.is_final or (now.serial >= first.serial + 2 and not is_over)
+                )
+                limit_s = _END_S if is_over or now is None else _PERIODS * now.period_s + _SLACK_S
+                if now is not None and not is_new and time.monotonic() - begin_s <= limit_s:
                     continue
-                limit_s = _END_S if is_over else _PERIODS * now.period_s + _SLACK_S
-                if time.monotonic() - begin_s > limit_s:
-                    waiting.discard(path)
+                waiting.discard(path)
+                whole = load_node_pages(path) if now is not None else None
+                if whole is None:  # its ranks have left MPI_Finalize
+                    latest.pop(path, None)
+                    continue
+                latest[path] = whole
+                if is_new:
+                    reached.add(path)
             if waiting and is_urgent():
                 raise LookGivenUp
             if waiting:
@@ -101,5 +103,5 @@ class OtherNodes:
                 # An ended process of an earlier job may have had the same id on another node.
                 is_other = name in pages and page.state == ENDED
                 if name in before and not is_other:
-                    pages[name] = RemotePage(before[name].data, page, node.now_s, path in reached)
+                    pages[name] = RemotePage(before[name], page, node.now_s, path in reached)
         return pages

@@ -12,8 +12,20 @@ from pathlib import Path
 
 from earlybird.data.node_pages import load_node_pages
 from earlybird.data.rank_states import ENDED, FINALIZED, RUNS, STOPPED, UNSEEN, RankState
-from earlybird.data.recorded_page import CALLS_BYTES, PAGE_BYTES, Page, PageOwner, note_time, progress_in
+from earlybird.data.recorded_page import (
+    BEGIN_BYTES,
+    CALLS_BYTES,
+    PAGE_BYTES,
+    Copy,
+    Page,
+    PageOwner,
+    note_time,
+    owner_in,
+    progress_in,
+    read_page,
+)
 from earlybird.data.recorded_rank import PlaceNames, RankOutline, load_outline
+from earlybird.data.unsettled_channels import unsettled_channels
 from earlybird.launch.other_nodes import OtherNodes, RemotePage, files_of_agents
 from earlybird.machine.symbols import function_names, source_lines
 
@@ -74,7 +86,7 @@ def remove_stale_pages() -> None:
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
             pages = list(folder.iterdir())
-            if pages and all(process_state(Page(path.read_bytes()).owner) == ENDED for path in pages):
+            if pages and all(process_state(owner_in(_begin_of(path))) == ENDED for path in pages):
                 for path in pages:
                     path.unlink()
                 folder.rmdir()
@@ -107,12 +119,17 @@ def _by_rank(names: Iterable[str]) -> tuple[str, dict[int, str]]:
     return f"job-{job}." if job else "", by_job[job]
 
 
-def _copies(paths: Mapping[str, Path]) -> dict[str, bytes]:
+def _copies(paths: Mapping[str, Path], read: Callable[[Path], Copy]) -> dict[str, Copy]:
     copies = {}
     for name, path in paths.items():
         with contextlib.suppress(OSError):
-            copies[name] = path.read_bytes()
+            copies[name] = read(path)
     return copies
+
+
+def _begin_of(path: Path) -> bytes:
+    with path.open("rb", buffering=0) as stream:
+        return stream.read(BEGIN_BYTES) or b""
 
 
 def progress_of(recording: Path) -> dict[tuple[str, str], int]:
@@ -129,7 +146,7 @@ def progress_of(recording: Path) -> dict[tuple[str, str], int]:
     for path in files_of_agents(recording):
         node = load_node_pages(path)
         for name, page in node.pages.items() if node is not None else ():
-            number = progress_in(page.data[:CALLS_BYTES])
+            number = progress_in(page.begin(CALLS_BYTES))
             if number is not None:
                 progress[path.name, name] = number
     return progress
@@ -142,25 +159,26 @@ class _Owners:
         self._recording = recording
         self._outlines: dict[str, RankOutline | None] = {}
 
-    def have(self, name: str, data: bytes, *, is_local: bool) -> bool:
+    def have(self, name: str, begin: Copy, *, is_local: bool) -> bool:
         """Return whether the page of this name is that of the process which writes the file of the rank;
         `is_local`: on this machine."""
-        outline = self._outline(name)
+        outline = self.outline(name)
         if outline is None or (is_local and outline.boot and _own_boot() not in ("", outline.boot)):
             return False
         with contextlib.suppress(ValueError):
-            return outline.pid in (0, Page(data).owner.pid)
+            return outline.pid in (0, owner_in(begin).pid)
         return False
 
     def has_finalized(self, name: str) -> bool:
         """Return whether the file of the rank says so: its page, which a killed agent may have left,
         is of no use."""
-        outline = self._outline(name)
+        outline = self.outline(name)
         return outline is not None and outline.end == "finalize"
 
-    def _outline(self, name: str) -> RankOutline | None:
+    def outline(self, name: str) -> RankOutline | None:
+        """Return what the file of the rank of a page says of the rank, as it was when it was first asked."""
         if name not in self._outlines:
-            path = (self._recording / name).with_suffix(".ebr")
+            path = _file_of(self._recording, name)
             self._outlines[name] = load_outline(path) if _PAGE_NAME.fullmatch(name) else None
         return self._outlines[name]
 
@@ -181,7 +199,7 @@ def look(
     owners = _Owners(recording)
     first = {
         name: data
-        for name, data in _copies(_local_pages(recording)).items()
+        for name, data in _copies(_local_pages(recording), _begin_of).items()
         if owners.have(name, data, is_local=True)
     }
     before = {} if is_over else {name: _tasks_of(data) for name, data in first.items()}
@@ -189,14 +207,15 @@ def look(
         recording,
         lambda name, page: (
             name not in first
-            and owners.have(name, page.data, is_local=False)
+            and owners.have(name, page.begin(BEGIN_BYTES), is_local=False)
             and not (is_over and owners.has_finalized(name))
         ),
     )
     if not is_over:
         time.sleep(LOOK_S)
     # A page that was removed meanwhile is that of a rank that has ended.
-    second = {name: data for name, data in _copies(_local_pages(recording)).items() if name in first}
+    local = {name: path for name, path in _local_pages(recording).items() if name in first}
+    second = _copies(local, read_page)
     # At once: what follows may take seconds, in which a program ends.
     now_s = time.monotonic()
     seen: dict[str, _SeenRank] = {}
@@ -212,17 +231,29 @@ def look(
     size = max((seen[name].page.owner.size for name in by_rank.values()), default=0)
     states = {}
     places = places or Places()
+    there = {
+        rank: seen[name]
+        for rank, name in by_rank.items()
+        if seen[name].state != UNSEEN and seen[name].page.owner.rank == rank < size
+    }
+    channels = unsettled_channels({rank: one.page for rank, one in there.items()})
     for rank in range(size):
-        outline = load_outline(recording / f"rank-{rank}.{suffix}ebr")
-        there = seen[by_rank[rank]] if rank in by_rank else None
-        if there is None or outline is None or there.state == UNSEEN or there.page.owner.rank != rank:
+        name = f"rank-{rank}.{suffix}open"
+        one = there.get(rank)
+        outline = owners.outline(name) if one is not None else load_outline(_file_of(recording, name))
+        if one is None or outline is None:
             states[rank] = _without_page(rank, outline)
             continue
-        states[rank] = there.page.state(
-            there.now_s, outline.calls, places.of(outline), there.tasks.idle, state=there.state,
-            host=outline.host, has_other_threads=there.tasks.has_others, may_wake=there.tasks.may_wake,
+        states[rank] = one.page.state(
+            one.now_s, outline.calls, places.of(outline), one.tasks.idle, channels[rank], state=one.state,
+            host=outline.host, has_other_threads=one.tasks.has_others, may_wake=one.tasks.may_wake,
         )  # fmt: skip
     return states
+
+
+def _file_of(recording: Path, page: str) -> Path:
+    """Return the file of the rank that has a page of this name."""
+    return (recording / page).with_suffix(".ebr")
 
 
 @dataclass(frozen=True)
@@ -237,7 +268,7 @@ class _SeenRank:
     @classmethod
     def of_other_node(cls, remote: RemotePage, is_over: bool) -> "_SeenRank":
         """Raise ValueError if the page is of another version."""
-        page = Page(remote.first, remote.second.data)
+        page = Page(remote.first.begin(BEGIN_BYTES), remote.second.data)
         state = remote.second.state if remote.is_reached else UNSEEN
         if is_over and state != UNSEEN:
             state = RUNS
@@ -285,13 +316,13 @@ class _Tasks:
     may_wake: bool = False
 
 
-def _tasks_of(data: bytes) -> dict[int, int] | None:
+def _tasks_of(begin: Copy) -> dict[int, int] | None:
     """Return the time that each thread of a process has used, if several may call the MPI; None if that does
     not matter or is not known."""
     with contextlib.suppress(ValueError):
-        page = Page(data)
-        if page.is_concurrent and page.owner.pid_namespace == _own_namespace():
-            return _processor_times(page.owner.pid)
+        owner = owner_in(begin)
+        if owner.is_concurrent and owner.pid_namespace == _own_namespace():
+            return _processor_times(owner.pid)
     return None
 
 
