@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.mpi, pytest.mark.thorough]
     [
         ("persistent", "deadlock", "no. 2 of persistent collective 1 of MPI_COMM_WORLD"),
         ("file", "deadlock", "MPI_File_open"),
+        ("many-persistent", "deadlock", "no. 1 of persistent collective 101 of MPI_COMM_WORLD"),
+        ("many-files", "deadlock", "of file 101 of MPI_COMM_WORLD"),
         ("lock", "one-sided", "rank 0 holds the lock (MPI_Win_lock in "),
     ],
 )
@@ -22,7 +24,7 @@ def test_a_rank_that_does_not_come(mpi, own_process, compiled, tmp_path, mode, v
     flavour = find_flavour(mpi)
     if not library_path(flavour).with_name(RECORDER).exists():
         pytest.skip(f"the recorder is not built for {mpi}")
-    if mode == "persistent" and not features(flavour).get("has_persistent_collectives"):
+    if "persistent" in mode and not features(flavour).get("has_persistent_collectives"):
         pytest.skip("this MPI has no persistent collectives")
     program = [compiled(flavour, "record_objects", ["-g"]), mode, tmp_path / "file"]
     oversubscribe = ["--oversubscribe"] * (flavour.family == "openmpi")

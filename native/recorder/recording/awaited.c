@@ -165,6 +165,26 @@ eb_awaited_communicator *eb_awaited_communicator_add(void) {
   return &without_place;
 }
 
+/* Places of freed objects, the oldest first. */
+static struct {
+  eb_awaited_communicator *places[EB_AWAITED_OBJECTS];
+  uint32_t first, num;
+} freed[EB_NUM_OBJECTS];
+
+void eb_awaited_object_free(eb_awaited_communicator *object, eb_object_kind kind) {
+  freed[kind].places[(freed[kind].first + freed[kind].num++) % EB_AWAITED_OBJECTS] = object;
+}
+
+static eb_awaited_communicator *reuse(eb_object_kind kind) {
+  eb_awaited_communicator *const object = freed[kind].places[freed[kind].first];
+  freed[kind].first = (freed[kind].first + 1) % EB_AWAITED_OBJECTS;
+  freed[kind].num--;
+  eb_page_current->awaited.objects_forgotten++;
+  __atomic_store_n(&object->number, 0, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  return object;
+}
+
 eb_awaited_communicator *eb_awaited_object_add(eb_object_kind kind) {
   static uint32_t num_of[EB_NUM_OBJECTS];
   eb_awaited_head *const head = &eb_page_current->awaited;
@@ -173,6 +193,7 @@ eb_awaited_communicator *eb_awaited_object_add(eb_object_kind kind) {
     head->num_objects++;
     return &eb_page_current->communicators[head->num_communicators++];
   }
+  if (freed[kind].num > 0) return reuse(kind);
   head->objects_left_out++;
   return NULL;
 }

@@ -20,7 +20,7 @@ enum {
   EB_AWAITED_CHANNELS = 1024,
   EB_AWAITED_PROBES = 8, /* places that a key may have, and as many more if all of these are taken */
   EB_AWAITED_COMMUNICATORS = 256,
-  EB_AWAITED_OBJECTS = 32, /* of these places, of each kind; none is used again, as other ranks may still be in a last call on it */
+  EB_AWAITED_OBJECTS = 32, /* of these places, of each kind */
   EB_AWAITED_MEMBERS = 8192,
   EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
   EB_AWAITED_NAME = 64,
@@ -111,7 +111,8 @@ typedef struct {
   uint32_t requests_left_out, channels_left_out, communicators_left_out, is_concurrent;
   uint32_t num_objects, objects_left_out;
   uint64_t now_ns; /* about now by CLOCK_MONOTONIC: whoever watches the page sets it from time to time */
-  uint64_t reserved[3];
+  uint64_t objects_forgotten; /* whose places others have got */
+  uint64_t reserved[2];
 } eb_awaited_head;
 
 typedef struct {
@@ -175,6 +176,10 @@ eb_awaited_communicator *eb_awaited_communicator_add(void);
 
 /* The same for an object of one; NULL: there are too many of its kind. */
 eb_awaited_communicator *eb_awaited_object_add(eb_object_kind kind);
+
+/* It has been freed. Other ranks may still be in a last call on it, so its place is used again last, and only if there is no other
+ * one. */
+void eb_awaited_object_free(eb_awaited_communicator *object, eb_object_kind kind);
 
 /* Place for so many ranks; NULL: no more. */
 int32_t *eb_awaited_members_add(uint32_t num);

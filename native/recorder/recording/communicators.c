@@ -297,6 +297,13 @@ eb_awaited_communicator *eb_communicator_object(eb_communicator *communicator, e
   return object;
 }
 
+void eb_communicator_object_free(eb_awaited_communicator *object, eb_object_kind kind) {
+  if (!object) return;
+  pthread_mutex_lock(&lock);
+  eb_awaited_object_free(object, kind);
+  pthread_mutex_unlock(&lock);
+}
+
 int *eb_group_ranks(MPI_Group group, int *count) {
   eb_members members = {0};
   if (!read_members(group, &members)) {

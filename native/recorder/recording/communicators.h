@@ -38,6 +38,8 @@ eb_communicator *eb_communicator_of(MPI_Comm comm);
 
 /* A place in the page for what was created over the communicator. NULL: there are too many. */
 eb_awaited_communicator *eb_communicator_object(eb_communicator *communicator, eb_object_kind kind);
+/* It has been freed; NULL: none. */
+void eb_communicator_object_free(eb_awaited_communicator *object, eb_object_kind kind);
 
 /* The ranks of a group in MPI_COMM_WORLD, allocated; NULL: unknown. */
 int *eb_group_ranks(MPI_Group group, int *count);

@@ -20,7 +20,10 @@ void eb_file_opened(const eb_span *span, MPI_File file, MPI_Comm comm) {
   pthread_mutex_lock(&lock);
   /* One that was closed in a call that is not recorded had this handle. */
   for (int f = 0; f < MAX_FILES; f++)
-    if (files[f].handle == file) files[f].awaited = NULL;
+    if (files[f].handle == file && files[f].awaited) {
+      eb_communicator_object_free(files[f].awaited, EB_OBJECT_FILE);
+      files[f].awaited = NULL;
+    }
   int place = 0;
   while (place < MAX_FILES && files[place].awaited) place++;
   if (awaited && place < MAX_FILES) {
@@ -41,6 +44,8 @@ static void enter(const eb_span *span, MPI_File file, bool closes) {
   }
   pthread_mutex_unlock(&lock);
   if (!awaited) return;
+  /* Before the call that closes it: only another thread could open one meanwhile. */
+  if (closes) eb_communicator_object_free(awaited, EB_OBJECT_FILE);
   eb_open_call *const open = span->thread->open;
   open->communicator = awaited->number;
   span->thread->awaited->number = eb_awaited_enter(awaited, open->call, EB_PEER_NONE, EB_BYTES_UNKNOWN, open->site);

@@ -101,6 +101,7 @@ void eb_persistent_started(const eb_span *span, MPI_Request handle, const eb_req
 
 void eb_persistent_free(eb_persistent *persistent) {
   if (persistent == &none) return;
+  eb_communicator_object_free(persistent->awaited, EB_OBJECT_PERSISTENT);
   free(persistent->parts);
   free(persistent);
 }

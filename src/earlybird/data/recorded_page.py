@@ -41,7 +41,8 @@ _HEAD = np.dtype(
         ("begin_ns", "u8"), ("begin_ticks", "u8"), ("tick_s", "f8"), ("rank", "i4"), ("size", "i4"),
         ("num_communicators", "u4"), ("num_members", "u4"), ("requests_left_out", "u4"),
         ("channels_left_out", "u4"), ("communicators_left_out", "u4"), ("is_concurrent", "u4"),
-        ("num_objects", "u4"), ("objects_left_out", "u4"), ("now_ns", "u8"), ("reserved", "u8", 3),
+        ("num_objects", "u4"), ("objects_left_out", "u4"), ("now_ns", "u8"), ("objects_forgotten", "u8"),
+        ("reserved", "u8", 2),
     ]
 )  # fmt: skip
 _MORE = np.dtype(
@@ -289,7 +290,8 @@ class Page:
             rank=self.owner.rank, threads=tuple(threads), communicators=communicators,
             requests=tuple(requests), locks=tuple(locks), sent=sent, received=received,
             counts_all=knows_communicators and not (head["channels_left_out"] or head["requests_left_out"]),
-            knows_communicators=knows_communicators, knows_objects=not head["objects_left_out"],
+            knows_communicators=knows_communicators,
+            knows_objects=not (head["objects_left_out"] or head["objects_forgotten"]),
             place_of=place_of, **others,
         )  # fmt: skip
 

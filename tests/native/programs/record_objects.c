@@ -1,7 +1,9 @@
 /* Hangs in a persistent collective that rank 2 does not start, in a call on a file that it does not make, or in a lock that
  * rank 0 does not end; 4 ranks.
  *
- * usage: record_objects persistent|file|lock PATH
+ * usage: record_objects persistent|file|many-persistent|many-files|lock PATH
+ *
+ * many-: of more objects than have a place, the earlier of which are freed.
  */
 #include <mpi.h>
 #include <string.h>
@@ -20,6 +22,31 @@ static void start_barrier(void) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
 #endif
+}
+
+enum { MANY = 100 };
+
+static void start_many_barriers(void) {
+#if MPI_VERSION >= 4 || defined OPEN_MPI
+  for (int made = 0; made <= MANY; made++) {
+    MPI_Request request;
+    MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    if (made == MANY && rank == 2) MPI_Recv(received, 8, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+  }
+#endif
+}
+
+static void open_many_files(const char *path) {
+  for (int opened = 0; opened <= MANY; opened++) {
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    if (opened == MANY && rank == 2) MPI_Recv(received, 8, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_File_set_size(file, 64);
+    MPI_File_close(&file);
+  }
 }
 
 static void open_file(const char *path) {
@@ -67,6 +94,8 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (strcmp(argv[1], "persistent") == 0) start_barrier();
+  if (strcmp(argv[1], "many-persistent") == 0) start_many_barriers();
+  if (strcmp(argv[1], "many-files") == 0) open_many_files(argv[2]);
   if (strcmp(argv[1], "file") == 0) open_file(argv[2]);
   if (strcmp(argv[1], "lock") == 0) lock_window();
   if (rank == 0) MPI_Send(received, 8, MPI_CHAR, 2, 1, MPI_COMM_WORLD);
