@@ -4,7 +4,7 @@ A program is recorded three times with all events; the run of median duration is
 a change. Then the program runs plain and changed by turns, unrecorded; the measured speed-up is the median of
 the ratios of the times from MPI_Init to MPI_Finalize. Two tables: ranks that have a core each (two ranks,
 with the links of a virtual cluster), and ranks that share cores (8 ranks on 4 virtual nodes: layouts, other
-MPIs, algorithms of collectives). About 45 minutes for three MPIs, in pieces with --folder and --seconds: what
+MPIs, algorithms of collectives). About an hour for three MPIs, in pieces with --folder and --seconds: what
 the folder has is not measured again, but simulated again.
 """
 
@@ -291,7 +291,9 @@ class _Bench:
                 command = [EARLYBIRD, "record", "--events", "all", "-o", run, "--mpi", plan.mpi, "--"]
                 _run([*command, *plan.plain()], {})
             runs.sort(key=lambda run: load_recording(run).run_s)
-            runs[RECORDINGS // 2].rename(recording)
+            runs.pop(RECORDINGS // 2).rename(recording)
+            for run in runs:
+                shutil.rmtree(run)
         return recording
 
     def _measured(self, plan: Plan, settings: Mapping[str, str]) -> Estimate:

@@ -259,17 +259,6 @@ def test_messages_of_all_that_are_under_way_count(core, num_together, best):
     assert (4 in channel.used) == (best == 4)  # no trial is wasted on it
 
 
-def test_one_message_is_found_again_when_others_join(core):
-    """What a transfer alone has found is too much for a thousand."""
-    times_s = {1: 100e-6, 2: 100e-6, 4: 70e-6, 8: 200e-6, 16: 200e-6}
-    policy = policy_of(core, CUTS, ONE, further_s=0.2e-6, num_together=1)
-    channel = Channel(core, policy, fixed(times_s), 1).run(600)
-    assert channel.used[-1] == 4
-    core.eb_policy_meet(byref(policy), 1000)
-    channel.take = fixed({**times_s, 1: 60e-6})
-    assert channel.run(3000).used[-1] == 1
-
-
 @pytest.mark.parametrize("noise", [1, 3, 10])
 def test_a_strict_policy_rarely_chooses_several_segments_by_chance(core, noise):
     """Of segmentations that take the same, with as much noise as that or more."""

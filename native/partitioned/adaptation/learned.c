@@ -52,12 +52,14 @@ static void keep_result(const eb_learned_result *result, double message_s) {
   *place = *result;
 }
 
-/* Fills in what the policy has found; false if it has found nothing yet. */
+static bool is_of_burst(const eb_kind *kind) { return eb_policy_is_burst(kind->policy.terms.num_together); }
+
+/* Fills in what the policy has found; false if it has found nothing yet, and for a burst, whose results say nothing to others. */
 static bool read_result(const eb_kind *kind, eb_learned_result *result) {
   *result = kind->result;
   result->cut = *eb_policy_cut(&kind->policy);
   result->won_s = kind->policy.won_s;
-  return eb_policy_has_found(&kind->policy);
+  return eb_policy_has_found(&kind->policy) && !is_of_burst(kind);
 }
 
 void eb_learned_add(const eb_learned_result *result) {
@@ -96,9 +98,11 @@ static bool fits(const eb_kind *kind, const eb_planner_input *input) {
   return eb_policy_fits(input, &used->cut, used->predicted_s);
 }
 
-static eb_kind *find_kind(const eb_learned_result *like, const eb_planner_input *input, double message_s) {
+static eb_kind *find_kind(const eb_learned_result *like, const eb_kind_query *query, double message_s) {
   for (int k = 0; k < MAX_KINDS; k++)
-    if (kinds[k] && is_alike(&kinds[k]->result, like, message_s) && fits(kinds[k], input)) return kinds[k];
+    if (kinds[k] && is_alike(&kinds[k]->result, like, message_s) && fits(kinds[k], query->input) &&
+        is_of_burst(kinds[k]) == eb_policy_is_burst(query->num_together))
+      return kinds[k];
   return NULL;
 }
 
@@ -133,7 +137,7 @@ static void begin_kind(eb_kind *kind, const eb_kind_query *query, double message
   eb_policy_begin(&kind->policy, &terms, num, proposals, &in_use, query->num_starts);
   const eb_learned_result *const known = num_early ? NULL : find_result(&kind->result, message_s);
   if (!known || known->cut.num > query->max_segments || !(paths_of(input) & 1U << known->cut.path)) return;
-  if (known->won_s < eb_policy_others_s(&terms, &known->cut)) return; /* it was found for fewer at a time */
+  if (known->won_s > 0 && known->won_s < eb_policy_others_s(&terms, &known->cut)) return; /* it was found for fewer at a time */
   const eb_proposal recalled = {known->cut, eb_planner_price_s(input, &known->cut)};
   eb_policy_recall(&kind->policy, &recalled, known->won_s);
 }
@@ -156,7 +160,7 @@ static eb_kind *find_or_begin(const eb_kind_query *query) {
                                   .total_bytes = transfer->total_bytes,
                                   .seen = eb_readiness_of(sorted_s, input->num_partitions)};
   free(sorted_s);
-  eb_kind *kind = find_kind(&like, input, message_s);
+  eb_kind *kind = find_kind(&like, query, message_s);
   eb_kind **const place = kind ? NULL : make_room();
   if (place && (kind = *place = calloc(1, sizeof *kind))) {
     kind->result = like;

@@ -123,8 +123,13 @@ eb_policy_terms eb_policy_terms_of(const eb_planner_input *input, bool is_inter_
                            .spread_s = eb_planner_spread_s(input)};
 }
 
+/* Of fewer transfers that are under way, each one's own time still shows what its messages gain. */
+enum { MIN_BURST = 64 };
+
+bool eb_policy_is_burst(int num_together) { return num_together >= MIN_BURST; }
+
 double eb_policy_others_s(const eb_policy_terms *terms, const eb_cut *cut) {
-  if (terms->num_together < 2 || cut->path != EB_PATH_MESSAGE) return 0;
+  if (!eb_policy_is_burst(terms->num_together) || cut->path != EB_PATH_MESSAGE) return 0;
   return (cut->num - 1) * terms->further_s * (terms->num_together - 1);
 }
 
@@ -134,7 +139,7 @@ int eb_policy_send_early(const eb_planner_input *input, int max_segments, double
   const bool by_ring = eb_planner_gains_by_ring(input->cost, input->ring_cost, input->partition_bytes);
   const eb_cost *const cost = by_ring ? input->ring_cost : input->cost;
   const double own_s = EB_PLANNER_CAUTION * eb_cost_core_s(cost, input->partition_bytes);
-  const double message_s = fmax(own_s + further_s, num_together * own_s);
+  const double message_s = fmax(own_s + further_s, eb_policy_is_burst(num_together) ? num_together * own_s : 0);
   const double allowed_s = CHEAP * eb_planner_spread_s(input);
   const int most = eb_planner_num_joined(input);
   int num = most < max_segments ? most : max_segments;
@@ -207,20 +212,21 @@ static double others_s(const eb_policy *policy, int option) {
   return eb_policy_others_s(&policy->terms, &policy->options[option].proposal.cut);
 }
 
+static double predicted_s(const eb_policy *policy, int option) { return policy->options[option].proposal.predicted_s; }
+
 /* With what it costs the others: the planner knows one transfer. */
-static double predicted_s(const eb_policy *policy, int option) {
-  return policy->options[option].proposal.predicted_s + others_s(policy, option);
-}
+static double shared_s(const eb_policy *policy, int option) { return predicted_s(policy, option) + others_s(policy, option); }
+
 static int num_segments(const eb_policy *policy, int option) { return policy->options[option].proposal.cut.num; }
 
 /* What an option is predicted to gain over the segmentation in use, as a part of what that takes. */
 static double predicted_gain(const eb_policy *policy, int option) {
-  const double used_s = predicted_s(policy, policy->in_use);
-  return used_s > 0 ? 1 - predicted_s(policy, option) / used_s : 0;
+  const double used_s = shared_s(policy, policy->in_use);
+  return used_s > 0 ? 1 - shared_s(policy, option) / used_s : 0;
 }
 
 static bool is_predicted(const eb_policy *policy, int option) {
-  return policy->terms.trusts_predictions && predicted_s(policy, option) < TRUSTED * predicted_s(policy, policy->in_use);
+  return policy->terms.trusts_predictions && shared_s(policy, option) < TRUSTED * shared_s(policy, policy->in_use);
 }
 
 static int find(const eb_policy *policy, const eb_cut *cut) {
@@ -258,7 +264,8 @@ void eb_policy_recall(eb_policy *policy, const eb_proposal *result, double won_s
 }
 
 void eb_policy_meet(eb_policy *policy, int num_together) {
-  if (num_together > policy->terms.num_together) policy->terms.num_together = num_together;
+  const int former = policy->terms.num_together / 2; /* one that was observed alone says little */
+  policy->terms.num_together = num_together > former ? num_together : former;
 }
 
 /* ---- Which trial comes next ---- */
@@ -303,7 +310,7 @@ static uint64_t starts_needed(const eb_policy *policy, int option) {
 /* A trial is of one transfer: what its messages cost those that are under way with it shows only when they do the same. Where the
  * others would lose more than all that this one takes, nothing that a trial shows is reason enough. */
 static bool is_hopeless(const eb_policy *policy, int option) {
-  return others_s(policy, option) - others_s(policy, policy->in_use) > policy->options[policy->in_use].proposal.predicted_s;
+  return others_s(policy, option) - others_s(policy, policy->in_use) > predicted_s(policy, policy->in_use);
 }
 
 /* The option that is tried next: the first to be affordable, and of those that are now the predicted best; -1: none. */
@@ -402,7 +409,7 @@ static void win(eb_policy *policy, double won_s) {
   for (int c = 0; c < policy->num; c++)
     if (policy->options[c].ratio == 0 && predicted_gain(policy, c) < WANTED_GAIN)
       policy->options[c].retry_at = larger(policy->options[c].retry_at, CURIOUS);
-  policy->won_s = won_s;
+  policy->won_s = fmax(0, won_s); /* fewer segments are used also where they take a little longer */
   set_aside(policy, before, RETRY_TIMES);
   end_trial(policy);
 }

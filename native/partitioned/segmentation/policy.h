@@ -33,7 +33,7 @@ typedef struct {
   bool trusts_predictions; /* what was predicted to be quicker than one message needs less evidence */
   double further_s;        /* what each further message costs others, and must gain if one of these two holds */
   double spread_s;         /* from the first partition's readiness to the last one's */
-  int num_together;        /* transfers that are under way at the same time and choose alike; 0 is taken for 1 */
+  int num_together;        /* senders that were under way when a start was observed, this one included */
   bool sends_early;        /* the first proposal is used at once, as is what was in use before it by messages */
 } eb_policy_terms;
 
@@ -104,12 +104,16 @@ eb_policy_terms eb_policy_terms_of(const eb_planner_input *input, bool is_inter_
  * the time of the whole program and hardly in that of one transfer. As many segments as cost little of that time, up to one
  * per partition; by another path than messages, the same by messages is the second proposal. Returns their number: 0 if one
  * segment is all that is cheap. further_s: what a message costs the thread beyond the input's cost: the packing of types
- * with gaps, and the sends of other transfers meanwhile, because they have the same choice: at least those of num_together
- * transfers, the first of which has seen no others. */
+ * with gaps, and the sends of other transfers meanwhile, because they have the same choice: in a burst at least those of
+ * num_together transfers, the first of which has seen no others. */
 int eb_policy_send_early(const eb_planner_input *input, int max_segments, double further_s, int num_together,
                          eb_proposal *proposals);
 
-/* What the messages of a segmentation beyond one cost all other transfers that are under way, which choose alike. */
+/* Are so many transfers under way that a trial, which is of one, takes the time of all? Their senders are counted whatever they
+ * send, because mostly they do the same. */
+bool eb_policy_is_burst(int num_together);
+
+/* What the messages of a segmentation beyond one cost the other transfers of a burst if these choose alike; else 0. */
 double eb_policy_others_s(const eb_policy_terms *terms, const eb_cut *cut);
 
 /* Where one segment by the ring takes so little time that nothing else can be worth a trial: that one and one message, which is
@@ -131,7 +135,7 @@ void eb_policy_begin(eb_policy *policy, const eb_policy_terms *terms, int num, c
 /* The segmentation that an earlier trial or run has found, with its predicted time, is used from now on. */
 void eb_policy_recall(eb_policy *policy, const eb_proposal *result, double won_s);
 
-/* A channel has joined that is under way together with others. */
+/* A channel has joined that was under way together with others. */
 void eb_policy_meet(eb_policy *policy, int num_together);
 
 /* Adds the times of a start of the channel that has the trial; ignored if they decide nothing. */

@@ -235,7 +235,7 @@ def collectives(
 
     The k-th collective on a communicator is the same on all of its ranks; it is counted from the end as in
     `match_messages`. Fences are counted separately, those of all windows with the same ranks together.
-    Those of which the events of some ranks have been left out are added to `partial`.
+    Those of which the events of some ranks were left out or overwritten are added to `partial`.
     """
     communicator = np.where(
         events.is_call(frozenset({_FINALIZE})) & (events.communicator < 0), _WORLD, events.communicator
@@ -259,7 +259,7 @@ def collectives(
         ordered = here[order]
         for group in np.split(ordered, np.flatnonzero(np.diff(place[order])) + 1):
             called = {events.names[call] for call in np.unique(events.call[group]).tolist()}
-            into = found if len(group) == len(ranks) else partial if counted is not None else None
+            into = found if len(group) == len(ranks) else partial
             if into is not None and len(called) == 1:
                 root = int(events.peer[group].max())
                 into.append(Collective(called.pop(), group, events.rank[group], root))

@@ -215,7 +215,8 @@ class Traced:
     whole_from_s : the time from which no event of any rank is missing; -inf if none is.
     num_before : None, or, where these are the events of a window: (P,), how many calls of the collective that
         names the window are not among them and come before it.
-    partial : the collectives, and starts of these, of which the events of some ranks have been left out.
+    partial : the collectives, and starts of these, of which the events of some ranks were left out or
+        overwritten.
     """
 
     events: Events

@@ -145,8 +145,9 @@ def read_page(path: Path) -> bytearray:
 
         stream.readinto(whole[: _TABLES["communicators"][1]])
         head = np.frombuffer(page, _HEAD, 1, CALLS_BYTES)[0]
-        read("communicators", min(int(head["num_communicators"]), _NUM_COMMUNICATORS))
-        if head["num_members"]:
+        num = min(int(head["num_communicators"]), _NUM_COMMUNICATORS)
+        read("communicators", num)
+        if np.frombuffer(page, _COMMUNICATOR, num, _TABLES["communicators"][1])["num_listed"].any():
             read("members")
         read("keys")
         begin, end = _TABLES["keys"][1], _TABLES["requests"][1]

@@ -295,6 +295,11 @@ class TraceFile:
         return self._head.num > self._head.capacity
 
     @property
+    def is_cut(self) -> bool:
+        """True if later events were left out, as on a full disk."""
+        return self._head.is_cut
+
+    @property
     def no_records(self) -> np.ndarray:
         """An array of none of its records."""
         return np.empty(0, self._head.layout)

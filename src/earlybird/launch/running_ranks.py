@@ -157,7 +157,7 @@ class _Owners:
 
     def __init__(self, recording: Path):
         self._recording = recording
-        self._outlines: dict[str, RankOutline | None] = {}
+        self._outlines: dict[str, tuple[int, RankOutline | None]] = {}
 
     def have(self, name: str, begin: Copy, *, is_local: bool) -> bool:
         """Return whether the page of this name is that of the process which writes the file of the rank;
@@ -176,11 +176,16 @@ class _Owners:
         return outline is not None and outline.end == "finalize"
 
     def outline(self, name: str) -> RankOutline | None:
-        """Return what the file of the rank of a page says of the rank, as it was when it was first asked."""
-        if name not in self._outlines:
-            path = _file_of(self._recording, name)
-            self._outlines[name] = load_outline(path) if _PAGE_NAME.fullmatch(name) else None
-        return self._outlines[name]
+        """Return what the file of the rank of a page says of the rank now; ranks may add places to it."""
+        path = _file_of(self._recording, name)
+        try:
+            size = path.stat().st_size if _PAGE_NAME.fullmatch(name) else -1
+        except OSError:
+            size = -1
+        known = self._outlines.get(name)
+        if known is None or known[0] != size:
+            known = self._outlines[name] = size, load_outline(path) if size >= 0 else None
+        return known[1]
 
 
 def look(

@@ -163,6 +163,18 @@ def _require_memory(recording: Recording) -> None:
         )
 
 
+def _require_all(recording: Recording, lacking: list[int], cut_s: Mapping[int, float], again: str) -> None:
+    """Raise InputError for ranks without events, and for those whose events end before the run."""
+    path = path_argument(recording.path)
+    if lacking:
+        raise InputError(f"{named_ranks(lacking)} of the recording {path} left no events; {again}")
+    if cut_s:
+        raise InputError(
+            f"the events of {named_ranks(sorted(cut_s))} of {path} end {format_seconds(min(cut_s.values()))} "
+            f"after MPI_Init, as on a full disk; {again}"
+        )
+
+
 def _without_holes(recording: Recording, window: Window | None) -> Traced:
     path = path_argument(recording.path)
     again = "record the program again with --events all"
@@ -174,24 +186,22 @@ def _without_holes(recording: Recording, window: Window | None) -> Traced:
         again += f": {command}"
     if recording.missing:
         raise InputError(f"{named_ranks(recording.missing)} of the recording {path} left no file; {again}")
-    joined = traced(recording) if window is None else traced_window(recording, window, BYTES_PER_EVENT)
-    if joined is None:
-        raise InputError(f"the recording {path} has no events, which a simulation needs; {again}")
-    events = joined.events
-    lacking = sorted(set(range(recording.size)) - set(np.unique(events.rank).tolist()))
-    if lacking:
-        raise InputError(f"{named_ranks(lacking)} of the recording {path} left no events; {again}")
-    if joined.cut_s:
-        first_s = format_seconds(min(joined.cut_s.values()))
-        raise InputError(
-            f"the events of {named_ranks(list(joined.cut_s))} of {path} end {first_s} after MPI_Init, as on "
-            f"a full disk; {again}"
-        )
     if recording.ended_early:
         raise InputError(
             f"{named_ranks(recording.ended_early)} of the recording {path} did not reach the end of "
             f"MPI_Finalize, so messages may be missing; {again}"
         )
+    opened = open_traces(recording)
+    if opened:  # before the files are read
+        lacking = [rank for rank in range(recording.size) if not len(opened.get(rank, ()))]
+        cut_s = {rank: file.duration_s for rank, file in opened.items() if file.is_cut}
+        _require_all(recording, lacking if len(lacking) < recording.size else [], cut_s, again)
+    joined = traced(recording) if window is None else traced_window(recording, window, BYTES_PER_EVENT)
+    if joined is None:
+        raise InputError(f"the recording {path} has no events, which a simulation needs; {again}")
+    events = joined.events
+    lacking = sorted(set(range(recording.size)) - set(np.unique(events.rank).tolist()))
+    _require_all(recording, lacking, joined.cut_s, again)
     if joined.clocks.unconnected:
         raise InputError(
             f"the clocks of {named_ranks(joined.clocks.unconnected)} cannot be compared with that of rank 0: "

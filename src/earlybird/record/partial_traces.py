@@ -1,7 +1,8 @@
 """Reads the part of the traces of a recording that a window of its run needs.
 
-The files are read twice in blocks: first the events of the window are kept, then those that are matched in
-the same order as these are counted. So a window needs memory for its own events only.
+The files are read in blocks: for a window of calls first to find it; then the events of the window are kept,
+and then those that are matched in the same order as these are counted. So a window needs memory for its own
+events only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -129,23 +130,22 @@ def _calls_of(recording: Recording, rank: int, file: TraceFile, call: str) -> It
 
 
 def _num_overwritten(recording: Recording, opened: Mapping[int, TraceFile], window: Window) -> np.ndarray:
-    """Return how many calls of a window's collective were overwritten, (P,); raise InputError if they are
-    needed."""
+    """Return how many calls of a window's collective were overwritten, (P,)."""
     num = np.zeros(recording.size, np.int64)
+    has_dropped = np.zeros(recording.size, bool)
     for rank, file in opened.items():
-        num[rank] = sum(len(calls) for calls in _calls_of(recording, rank, file, window.call))
-    before = np.zeros_like(num)
-    if any(file.has_dropped for file in opened.values()):
-        before = num_overwritten(recording, window, num)
-    require_calls(window, before, num)
-    return before
+        has_dropped[rank] = file.has_dropped
+        if file.has_dropped:
+            num[rank] = sum(len(calls) for calls in _calls_of(recording, rank, file, window.call))
+    return np.where(has_dropped, num_overwritten(recording, window, num), 0)
 
 
 def _spans_of_calls(
     recording: Recording, opened: Mapping[int, TraceFile], window: Window, before: np.ndarray
 ) -> dict[int, _Span]:
-    """Return the spans from the first to the last call of the collective of a window."""
-    spans = {}
+    """Return the spans from the first to the last call of the collective of a window, `before` the first of
+    which so many calls were overwritten, (P,). Raises InputError for a window that is not in the run."""
+    spans, has_made = {}, np.zeros_like(before)
     for rank, file in opened.items():
         num, from_ticks, until_ticks = int(before[rank]), 0, 0
         for calls in _calls_of(recording, rank, file, window.call):
@@ -154,10 +154,13 @@ def _spans_of_calls(
                 from_ticks = int(calls["begin_ticks"][first])
             if 0 <= last < len(calls):
                 until_ticks = int(calls["begin_ticks"][last] + calls["ticks"][last])
-                break
             num += len(calls)
+            if num >= window.last:
+                break
+        has_made[rank] = num
         margin = round(_MARGIN_S / file.tick_s)
         spans[rank] = _Span(max(from_ticks - margin, 0), until_ticks + margin)
+    require_calls(window, before, has_made - before)
     return spans
 
 

@@ -22,15 +22,15 @@ from tests.recordings import (
 )
 
 NAMES = (
-    *CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier", "MPI_Ssend", "MPI_Probe",
+    *CALLS, "MPI_Recv", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier", "MPI_Ssend", "MPI_Probe",
     "MPI_Test", "MPI_Win_lock", "MPI_Win_fence", "MPI_Wait", "MPI_Waitany", "MPI_Waitsome", "MPI_Start",
     "MPI_Send_init", "MPI_Sendrecv", "MPI_Iallreduce", "MPI_Testall", "MPI_Send", "MPI_Isendrecv",
 )  # fmt: skip
 (
-    RECV, BCAST, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK, FENCE, WAIT, WAITANY, WAITSOME, START,
+    RECV, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK, FENCE, WAIT, WAITANY, WAITSOME, START,
     SEND_INIT, SENDRECV, IALLREDUCE, TESTALL, SEND, ISENDRECV,
 ) = range(len(CALLS), len(NAMES))  # fmt: skip
-_, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
+_, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE, BCAST = range(len(CALLS))
 WORLD, NOBODY, NO_TAG = 1, -1, -1
 
 

@@ -74,6 +74,6 @@ def test_a_page_is_read_without_what_is_not_in_use(tmp_path):
     (data,) = list(pages_of_a_job(1, {}))
     page = np.frombuffer(data, recorded_page._PAGE).copy()
     page["keys"][0, 1000], page["requests"][0, 1000]["peer"] = 5, 3
-    page["head"]["num_members"], page["members"][0, 7] = 8, 9
+    page["communicators"][0, 0]["num_listed"], page["members"][0, 7] = 8, 9
     (tmp_path / "page").write_bytes(page.tobytes())
     assert read_page(tmp_path / "page") == page.tobytes()

@@ -166,6 +166,7 @@ def _equal(found, expected):
 def _recorded(folder, traces, capacity):
     """A recording whose trace of each rank keeps its last `capacity` records, with the number of all its
     allreduces."""
+    folder.mkdir(exist_ok=True)
     folder = recordings.on_disk(folder / "rec", RANKS, [])
     for rank, rows in enumerate(traces):
         counted = recordings.entries(rank, [], 0.0)
@@ -254,3 +255,36 @@ def test_a_broadcast_whose_root_left_before_the_window_is_under_way_at_its_edge(
     found = operations_of(recording, window)
     assert found.num_under_way == 1
     _equal(found, _Builder(recording, traced(recording), window).build())
+
+
+def test_a_broadcast_of_which_the_call_of_the_root_was_overwritten_is_under_way_at_the_edge(tmp_path):
+    written = Written(range(RANKS))
+    k = written.collective(Semantics.WAIT_FOR_ROOT)
+    written.add(2, "compute", 50e-3)
+    for rank in range(RANKS):
+        written.add(rank, "wait", [written.add(rank, "enter", k, 1e-5)], 0.0)
+    for _ in range(20):
+        m = written.message(8, 0)
+        for rank, kind, own_s in ((0, "send", OVERHEAD_S), (1, "receive", 0.0)):
+            posted = written.add(rank, kind, m, own_s)
+            written.add(rank, "compute", 1e-6)
+            written.add(rank, "wait", [posted], 0.0)
+    for rank in range(RANKS):
+        written.add(rank, "compute", 100e-3)
+    traces, _ = _traces(written)
+    assert operations_of(_recorded(tmp_path / "whole", traces, 1000)).num_under_way == 0
+    rest = operations_of(_recorded(tmp_path / "rest", traces, 30))
+    assert rest.num_under_way == 2  # with the oldest message, whose send was overwritten, too
+
+
+def test_a_window_of_calls_of_a_rank_without_a_trace_says_so(tmp_path):
+    written = Written(range(RANKS))
+    for _ in range(20):
+        k = written.collective(Semantics.ALL_WAIT)
+        for rank in range(RANKS):
+            written.add(rank, "wait", [written.add(rank, "enter", k, 1e-6)], 0.0)
+    traces, _ = _traces(written)
+    recording = _recorded(tmp_path, traces, 15)
+    (recording.path / "rank-2.trace").unlink()
+    with pytest.raises(InputError, match=r"rank 2 of the recording .* left no events"):
+        operations_of(recording, Window("part", call="MPI_Allreduce", first=8, last=9))
