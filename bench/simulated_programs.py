@@ -59,6 +59,8 @@ PROFILE_SUITES = {
     "pingpong": ("12s",), "contention": ("40s",), "completion": ("15s",),
     "contention reuse": ("12s", "--buffers", "reuse", "--levels", "intra_socket"),
 }  # fmt: skip
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)"
+_SECONDS, _ALONE = re.compile(rf"{_NUMBER} s\b"), re.compile(_NUMBER)
 HEAT = Path(__file__).parents[1] / "examples/heat/heat.c"
 # PROGRAM ring|far|random|bcast|reduce|allreduce|pipeline BYTES ITERATIONS [MICROSECONDS]: prints the seconds
 # from MPI_Init to MPI_Finalize. A rank sleeps 2 ms in each iteration; of a pipeline, it works.
@@ -425,7 +427,7 @@ class _Bench:
         return fitted_profile(self.folder, lambda: self._cluster(RATE), mpi, name, suites)
 
     def _program(self, mpi: str, name: str) -> Path:
-        text = HEAT.read_text() if name == "heat" else PROGRAM
+        text = HEAT.read_text().replace("%.2f s", "%.5f s") if name == "heat" else PROGRAM
         return self._compiled(find_flavour(mpi), text, name, "-lm")
 
     def _compiled(self, flavour: Flavour, text: str, name: str, *libraries: str) -> Path:
@@ -458,9 +460,13 @@ def _collective(advice: Advice) -> Alternative | None:
 
 
 def _seconds(command: Sequence[Any], settings: Mapping[str, str]) -> float:
-    """What the command prints: the number in its last line, as launchers may print others."""
+    """What the command prints in its last line, as launchers may print others: the number before ` s`, or
+    nothing but a number."""
     last = _run(command, settings).strip().splitlines()[-1]
-    return next(float(word) for word in last.split() if word.replace(".", "", 1).replace("e-", "").isdigit())
+    found = _SECONDS.search(last) or _ALONE.fullmatch(last.strip())
+    if found is None:
+        raise SystemExit(f"simulated-programs: {' '.join(map(str, command))} printed no seconds: {last}")
+    return float(found[1])
 
 
 def _run(command: Sequence[Any], settings: Mapping[str, str]) -> str:
