@@ -35,7 +35,7 @@ def test_command_prints_the_difference_and_what_to_do(recorded, run_main, tmp_pa
         (("--algorithm", "allreduce=foo"), "give one of ring"),
         (("--algorithm", "allreduce=ring", "--algorithm", "allreduce=rabenseifner"), "twice"),
         (("--noise-percent", "4"), "give the number of partitions"),
-        (("--window", "MPI_Bcast:1..2"), "rank 0 has 0 calls of MPI_Bcast"),
+        (("--window", "MPI_Bcast:1..2"), "rank 0 has made 0 calls of MPI_Bcast"),
         (("--compute", "MPI_Allreduce"), "give SITE=FACTORx"),
         (("--balance", "foo"), "no call site foo"),
         (("--to-layout", "1x1x3"), "3 ranks"),
