@@ -208,14 +208,18 @@ def test_windows_that_are_read_in_parts_are_those_of_the_whole_trace(
     _equal(found, expected)
 
 
-def test_calls_of_windows_are_counted_from_init_on_where_older_events_were_overwritten(tmp_path, monkeypatch):
-    monkeypatch.setattr(partial_traces, "_MARGIN_S", 2e-9)
+def _traces_of_allreduces(num):
     written = Written(range(RANKS))
-    for _ in range(20):
+    for _ in range(num):
         k = written.collective(Semantics.ALL_WAIT)
         for rank in range(RANKS):
             written.add(rank, "wait", [written.add(rank, "enter", k, 1e-6)], 0.0)
-    traces, _ = _traces(written)
+    return _traces(written)[0]
+
+
+def test_calls_of_windows_are_counted_from_init_on_where_older_events_were_overwritten(tmp_path, monkeypatch):
+    monkeypatch.setattr(partial_traces, "_MARGIN_S", 2e-9)
+    traces = _traces_of_allreduces(20)
     assert [row[2] for row in traces[0][-15:]] == [ALLREDUCE] * 14 + [FINALIZE]
     recording = _recorded(tmp_path, traces, 15)
     for first, last in ((8, 16), (12, 16), (20, 20)):
@@ -278,12 +282,7 @@ def test_a_broadcast_of_which_the_call_of_the_root_was_overwritten_is_under_way_
 
 
 def test_a_window_of_calls_of_a_rank_without_a_trace_says_so(tmp_path):
-    written = Written(range(RANKS))
-    for _ in range(20):
-        k = written.collective(Semantics.ALL_WAIT)
-        for rank in range(RANKS):
-            written.add(rank, "wait", [written.add(rank, "enter", k, 1e-6)], 0.0)
-    traces, _ = _traces(written)
+    traces = _traces_of_allreduces(20)
     recording = _recorded(tmp_path, traces, 15)
     (recording.path / "rank-2.trace").unlink()
     with pytest.raises(InputError, match=r"rank 2 of the recording .* left no events"):
