@@ -31,7 +31,8 @@ class _Ends:
 
     Attributes
     ----------
-    pair : sender and receiver in one number; `what`: the tag; `identity`: of the communicator, 0 if unknown.
+    pair : sender and receiver in one number.
+    tag, identity : of the messages, and of their communicator, 0 if that is unknown.
     num : those that were sent, or minus those that were received.
     is_open : whether more than the number matters.
     """
