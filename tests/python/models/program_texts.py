@@ -109,6 +109,7 @@ class PlainSimulation:
         self.at, self.time = [int(k) for k in program.first[:-1]], [0.0] * len(program.thread_rank)
         self.paid = [False] * len(self.at)
         self.left: dict[int, float] = {}
+        self.queued: list[int] = []  # behind others from the same rank to the same one
         self.begun, self.gone = (
             [math.nan] * len(program.message_bytes),
             [math.nan] * len(program.message_bytes),
@@ -140,6 +141,7 @@ class PlainSimulation:
                     del self.left[m]
                     self.end_message(m, until)
             self.now = until
+            self.take_turns()
 
     def moments(self):
         for t, k in enumerate(self.at):
@@ -156,10 +158,27 @@ class PlainSimulation:
 
     def begin_message(self, m):
         self.begun[m] = self.now
-        if self.p.message_bytes[m]:
-            self.left[m] = float(self.p.message_bytes[m])
-        else:
+        if not self.p.message_bytes[m]:
             self.end_message(m, self.now)
+        elif self.is_behind(m, [*self.left, *self.queued]):
+            self.queued.append(m)
+        else:
+            self.left[m] = float(self.p.message_bytes[m])
+
+    def is_behind(self, m, others):
+        """Between nodes the messages from one rank to another follow each other."""
+
+        def ends(of):
+            return self.rank_of[self.op_of[1, of]], self.rank_of[self.op_of[2, of]]
+
+        between = [of for of in others if self.on.is_between[self.p.message_class[of]]]
+        return self.on.is_between[self.p.message_class[m]] and ends(m) in map(ends, between)
+
+    def take_turns(self):
+        for m in list(self.queued):
+            if not self.is_behind(m, [*self.left, *self.queued[: self.queued.index(m)]]):
+                self.queued.remove(m)
+                self.left[m] = float(self.p.message_bytes[m])
 
     def is_inside(self, rank):
         return any(

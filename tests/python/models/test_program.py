@@ -248,8 +248,8 @@ def _all_at_once(rng, ranks, nodes, messages, classes):
     """A program that posts all messages at 0, and the arrays of the exchange."""
     node = np.sort(rng.integers(0, nodes, ranks))
     written, rows = Written(range(ranks)), []
-    for _ in range(messages):
-        src, dst = rng.choice(ranks, 2, replace=False).tolist()
+    pairs = [(src, dst) for src in range(ranks) for dst in range(ranks) if src != dst]
+    for src, dst in rng.permutation(pairs)[:messages].tolist():
         rows.append((src, dst, int(rng.integers(1, 10**6)), int(rng.integers(classes))))
     for src, dst, size, kind in rows:
         m = written.message(size, kind)
@@ -271,6 +271,17 @@ def test_messages_that_begin_together_are_those_of_fair(seed):
     left_s = simulate(program, network(node, table, between=True)).left_s
     expected_s = fair.completion_times_s(src, dst, size, node, kind, table[None])[0]
     assert left_s == pytest.approx(expected_s, rel=1e-9)
+
+
+def test_messages_of_a_pair_follow_each_other_between_nodes():
+    """Two at once to rank 1, and one to rank 2: the pairs share what leaves, not the messages."""
+    sent = Written(range(3))
+    for rank, size in ((1, 2 * B), (1, B), (2, B)):
+        m = sent.message(size)
+        sent.add(0, "send", m, 0.0)
+        sent.add(rank, "receive", m, 0.0)
+    left_s = simulate(sent.program(), network(range(3), BW)).left_s
+    assert left_s == pytest.approx([3 * H, 4 * H, 2 * H], **EXACT)
 
 
 @settings(max_examples=20, deadline=None)

@@ -24,8 +24,15 @@ typedef struct {
 typedef struct {
   int64_t send, receive; /* operations */
   uint32_t src, dst;
-  uint32_t next; /* in a list of messages that wait for their receiver or sender to be inside the MPI */
+  uint32_t next; /* in a list of messages that wait for their receiver or sender to be inside the MPI, or for their turn */
+  uint32_t connection;
 } message;
+
+/* Between nodes the messages from one rank to another follow each other. */
+typedef struct {
+  uint32_t first, last; /* messages that wait for their turn + 1 */
+  bool is_busy;
+} connection;
 
 typedef struct {
   int64_t num_members, num_entered;
@@ -38,6 +45,7 @@ typedef struct {
   const eb_simulated *result;
   thread *threads;
   message *messages;
+  connection *connections;
   collective *collectives;
   int64_t *member_first, *members; /* the operations that enter each collective */
   double *done_s;                  /* when the request of an operation is complete, NaN while that is not known */
@@ -170,6 +178,29 @@ static void know(simulation *s, int64_t request, double time_s) {
   announce(s, request);
 }
 
+static void carry(simulation *s, uint32_t m) {
+  const message *of = &s->messages[m];
+  s->connections[of->connection].is_busy = true;
+  s->failed |= !eb_between_begin(s->between, s->now_s, m, of->src, of->dst, class_of(s, m), s->program->message_bytes[m]);
+}
+
+static void wait_for_turn(simulation *s, uint32_t m) {
+  connection *on = &s->connections[s->messages[m].connection];
+  s->messages[m].next = 0;
+  if (on->last) s->messages[on->last - 1].next = m + 1;
+  else on->first = m + 1;
+  on->last = m + 1;
+}
+
+static void carry_next(simulation *s, connection *on) {
+  on->is_busy = false;
+  if (!on->first) return;
+  const uint32_t m = on->first - 1;
+  on->first = s->messages[m].next;
+  if (!on->first) on->last = 0;
+  carry(s, m);
+}
+
 static void begin_message(simulation *s, uint32_t m) {
   const message *of = &s->messages[m];
   s->result->begun_s[m] = s->now_s;
@@ -179,10 +210,12 @@ static void begin_message(simulation *s, uint32_t m) {
     s->result->left_s[m] = s->now_s;
     if (s->network->waits[c]) know(s, of->send, s->now_s);
     know(s, of->receive, s->now_s + s->network->latency_s[c]);
-  } else if (s->network->is_between[c]) {
-    s->failed |= !eb_between_begin(s->between, s->now_s, m, of->src, of->dst, c, bytes);
-  } else {
+  } else if (!s->network->is_between[c]) {
     s->failed |= !eb_inside_begin(s->inside, s->now_s, m, of->dst, c, bytes);
+  } else if (s->connections[of->connection].is_busy) {
+    wait_for_turn(s, m);
+  } else {
+    carry(s, m);
   }
 }
 
@@ -194,6 +227,7 @@ static void end_message(simulation *s, uint32_t timer) {
   } else {
     m = eb_between_next(s->between, timer);
     eb_between_end(s->between, s->now_s, timer, s->messages[m].src, s->messages[m].dst);
+    carry_next(s, &s->connections[s->messages[m].connection]);
   }
   s->result->left_s[m] = s->now_s;
   if (s->network->waits[class_of(s, m)]) know(s, s->messages[m].send, s->now_s);
@@ -412,6 +446,32 @@ static void run(simulation *s) {
   }
 }
 
+/* Numbers the pairs of a sender and a receiver. */
+static bool connect(simulation *s) {
+  const size_t ranks = (size_t)s->program->num_ranks + 1, num = (size_t)s->program->num_messages;
+  size_t *first = calloc(ranks + 1, sizeof *first), *order = malloc((num + 1) * sizeof *order);
+  uint32_t *seen = calloc(ranks, sizeof *seen); /* of each receiver: its connection with the present sender + 1 */
+  const bool is_whole = first && order && seen;
+  uint32_t num_connections = 0;
+  if (is_whole) {
+    for (size_t m = 0; m < num; m++) first[s->messages[m].src + 2]++;
+    for (size_t rank = 2; rank <= ranks; rank++) first[rank] += first[rank - 1];
+    for (size_t m = 0; m < num; m++) order[first[s->messages[m].src + 1]++] = m;
+    uint32_t before = 0; /* connections of earlier senders */
+    for (size_t i = 0; i < num; i++) {
+      message *of = &s->messages[order[i]];
+      if (i && of->src != s->messages[order[i - 1]].src) before = num_connections;
+      if (seen[of->dst] <= before) seen[of->dst] = ++num_connections;
+      of->connection = seen[of->dst] - 1;
+    }
+    s->connections = calloc((size_t)num_connections + 1, sizeof *s->connections);
+  }
+  free(first);
+  free(order);
+  free(seen);
+  return is_whole && s->connections;
+}
+
 static bool begin(simulation *s) {
   const eb_program *program = s->program;
   const size_t operations = (size_t)program->num_operations + 1, threads = (size_t)program->num_threads + 1;
@@ -451,7 +511,7 @@ static bool begin(simulation *s) {
     }
   }
   s->members = malloc(((size_t)num_entered + 1) * sizeof *s->members);
-  if (!s->members) return false;
+  if (!s->members || !connect(s)) return false;
   for (int64_t c = 0; c < program->num_collectives; c++) {
     s->member_first[c + 1] += s->member_first[c];
     s->collectives[c] = (collective){.num_members = s->member_first[c + 1] - s->member_first[c], .root_s = NAN};
@@ -476,6 +536,7 @@ static void end(simulation *s) {
   eb_events_free(&s->events);
   free(s->threads);
   free(s->messages);
+  free(s->connections);
   free(s->collectives);
   free(s->member_first);
   free(s->members);
