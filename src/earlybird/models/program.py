@@ -76,8 +76,9 @@ class Network:
     bandwidth_bytes_per_s : (n, C), BW(N) of class c at [N-1, c]; beyond n it remains.
     latency_s : (C,) from the last byte that leaves to the arrival.
     receive_s : (C,) time for which a message occupies its receiver's processor.
-    is_between : (C,) messages between nodes share both ends as in `models.fair`, per message; others share
-        what the receivers of a group have as in `models.staircase`.
+    is_between : (C,) messages between nodes share both ends as in `models.fair`, where those from one rank to
+        another follow each other as on a connection; others share what the receivers of a group have as in
+        `models.staircase`.
     waits : (C,) a message begins when it is sent and its receive is posted, and the send is complete when the
         last byte has left (rendezvous). Otherwise it begins at once, and the send is complete (eager).
     starts_inside : (C,) a message begins only when, after that, its receiver and then its sender is inside
@@ -103,7 +104,7 @@ class SimulatedRun:
     end_s : (N,) end of each operation.
     last_request : (N,) for a wait, the position of the operation whose request it waited for last; -1 if it
         did not wait, and for other operations.
-    begun_s, left_s : (M,) when the first and the last byte of each message left.
+    begun_s, left_s : (M,) when each message could begin, and when its last byte left.
     """
 
     end_s: np.ndarray

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from earlybird.models import fair, staircase
@@ -352,7 +352,15 @@ def _random_program(rng):
 def test_programs_take_the_time_of_the_plain_simulation(seed):
     program, on = _random_program(np.random.default_rng(seed))
     run = simulate(program, on)
-    assert run.end_s == pytest.approx(PlainSimulation(program, on).run(), rel=1e-9)
+    plain = PlainSimulation(program, on)
+    end_s = plain.run()
+    # Which of two messages of a pair goes first is open if both are ready at the same moment.
+    pairs = [
+        (plain.rank_of[plain.op_of[1, m]], plain.rank_of[plain.op_of[2, m]], begun_s)
+        for m, begun_s in enumerate(run.begun_s.tolist())
+    ]
+    assume(len(set(pairs)) == len(pairs))
+    assert run.end_s == pytest.approx(end_s, rel=1e-9)
 
 
 def test_deadlock_names_an_operation():

@@ -152,8 +152,8 @@ typedef struct {
 } eb_program;
 
 /* What messages cost. A class is a protocol of a level. Messages of a class with is_between share the ends of the nodes of
- * their ranks as in eb_flows_complete, by message; others share with the receivers of their receiver's group what
- * eb_staircase shares. bandwidth_bytes_per_s[n - 1][class], beyond num_counts constant. A message arrives latency_s after its
+ * their ranks as in eb_flows_complete, by pair of ranks, whose messages follow each other; others share with the receivers of
+ * their receiver's group what eb_staircase shares. bandwidth_bytes_per_s[n - 1][class], beyond num_counts constant. A message arrives latency_s after its
  * last byte has left; it occupies the receiver's processor for receive_s when a wait completes it. With waits[class] it begins
  * when it is sent and its receive is posted, and the send is complete when the last byte has left; else it begins at once and
  * the send is complete. With starts_inside[class] it begins only when after that the receiver, and then the sender, is inside
@@ -166,8 +166,8 @@ typedef struct {
   const uint8_t *is_between, *waits, *starts_inside;
 } eb_network;
 
-/* When each operation ended; the request that a wait waited for last, by its operation, or -1 if all were complete; when the
- * first and last byte of each message left. NaN for what did not happen. */
+/* When each operation ended; the request that a wait waited for last, by its operation, or -1 if all were complete; when each
+ * message could begin, and when its last byte left. NaN for what did not happen. */
 typedef struct {
   double *end_s;             /* [operation] */
   int64_t *last_request;     /* [operation] */
