@@ -21,6 +21,7 @@ from earlybird.data.speed_ups import is_bound, is_unknown, speed_up_text
 from earlybird.data.units import format_seconds
 from earlybird.record.collective_costs import cost_ratios
 from earlybird.record.conditions import Conditions, conditions_as_recorded
+from earlybird.record.early_collectives import with_early_collectives
 from earlybird.record.intervals import MIN_COLLECTIVE_SHARE, collective_cost_share
 from earlybird.record.network import Place
 from earlybird.record.operations import Operations
@@ -103,8 +104,12 @@ def advise_program(question: ProgramQuestion) -> Advice:
     each other are also simulated together. Changes about which nothing is known are notes. Raises InputError
     if a layout has another number of ranks, or if the profile lacks what the run needs.
     """
+    place = question.profile, question.place.layout
+    # Other algorithms of what the profile has forms of change the recorded cost.
+    kept = {form.operation for form in question.profile.collectives}
+    question = replace(question, operations=with_early_collectives(question.operations, *place, kept=kept))
     recording, operations = question.recording, question.operations
-    given = conditions_as_recorded(operations, question.profile, question.place.layout)
+    given = conditions_as_recorded(operations, *place)
     plain = predict_program(operations, given, (), recording.core_wait_share)
     found = _candidates(question)
     notes = [*plain.notes, *found.notes]

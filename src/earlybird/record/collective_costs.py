@@ -57,8 +57,8 @@ def cost_ratios(operations: Operations, before: Place, after: Place) -> CostRati
         return ratios
     is_as_measured = before.profile is before.measured and after.profile is after.measured
     known_forms: dict[tuple[str, int], float] = {}
-    kinds: list[tuple[str, _Calls]] = []
-    for calls in _kinds(operations):
+    kinds: list[tuple[str, Calls]] = []
+    for calls in kinds_of_calls(operations):
         operation = OPERATIONS.get(operations.collective[calls.numbers[0]], "")
         if has_other_forms and is_as_measured and len(calls.ranks) == operations.size:
             ratio = _ratio_by_forms(operation, calls.size_bytes, before, after, known_forms)
@@ -78,9 +78,9 @@ def revealed_ratios(operations: Operations, place: Place) -> CostRatios:
     after the last rank had come may be a part of what the messages of the likely algorithm take."""
     num = len(operations.collective)
     ratios = CostRatios(*(np.ones(num) for _ in range(3)))
-    for calls in _kinds(operations)[:MAX_KINDS]:
+    for calls in kinds_of_calls(operations)[:MAX_KINDS]:
         operation = OPERATIONS.get(operations.collective[calls.numbers[0]], "")
-        times_s = [before_s for before_s, _ in _message_times_s(operation, calls, place, place)]
+        times_s = [before_s for _, before_s, _ in message_times_s(operation, calls, place, place)]
         if times_s:
             likely_s = min(times_s, key=lambda time_s: abs(math.log(time_s / calls.cost_s)))
             ratios.set(calls.numbers, 1.0, 1.0, max(1.0, likely_s / calls.cost_s))
@@ -88,7 +88,7 @@ def revealed_ratios(operations: Operations, place: Place) -> CostRatios:
 
 
 @dataclass(frozen=True, eq=False)
-class _Calls:
+class Calls:
     """Calls of one collective with the same ranks, root and bytes.
 
     Attributes
@@ -106,7 +106,7 @@ class _Calls:
     cost_s: float
 
 
-def _kinds(operations: Operations) -> list[_Calls]:
+def kinds_of_calls(operations: Operations) -> list[Calls]:
     """Return the blocking collectives by kind, those that cost most first."""
     enters = np.flatnonzero(operations.operation == Operation.ENTER)
     of = operations.argument[enters]
@@ -134,7 +134,7 @@ def _kinds(operations: Operations) -> list[_Calls]:
         ranks = tuple(rank[first[k] : first[k + 1]].tolist())
         cost_s = float(np.median(most_s[numbers]))
         found.append(
-            _Calls(numbers, ranks, int(operations.root[k]), int(operations.collective_bytes[k]), cost_s)
+            Calls(numbers, ranks, int(operations.root[k]), int(operations.collective_bytes[k]), cost_s)
         )
     return sorted(found, key=lambda calls: -calls.cost_s * len(calls.numbers))
 
@@ -161,7 +161,7 @@ def _predicted_s(operation: str, size_bytes: int, place: Place) -> float:
 
 
 def _ratio_by_messages(
-    operation: str, calls: _Calls, before: Place, after: Place
+    operation: str, calls: Calls, before: Place, after: Place
 ) -> tuple[float, float, float] | None:
     """Return the likely ratio of the costs and its range, by the messages of the algorithms.
 
@@ -170,7 +170,7 @@ def _ratio_by_messages(
     explain of the cost changes in proportion if it becomes less, and else remains; the range has both.
     """
     rows: list[tuple[float, float, float]] = []
-    for before_s, after_s in _message_times_s(operation, calls, before, after):
+    for _, before_s, after_s in message_times_s(operation, calls, before, after):
         in_proportion = after_s / before_s
         # Messages that take longer than recorded leave nothing to explain.
         unexplained_s = max(calls.cost_s - before_s, 0.0)
@@ -190,8 +190,10 @@ def _ratio_by_messages(
     return value, min(*ratios, value / off), max(*ratios, value * off)
 
 
-def _message_times_s(operation: str, calls: _Calls, before: Place, after: Place) -> list[tuple[float, float]]:
-    """Return how long the messages of each algorithm take in both places, if all ranks come at once."""
+def message_times_s(
+    operation: str, calls: Calls, before: Place, after: Place
+) -> list[tuple[str, float, float]]:
+    """Return each algorithm with how long its messages take in both places, if all ranks come at once."""
     num = len(calls.ranks)
     if not operation or num < 2 or num > MAX_RANKS or calls.cost_s <= 0:
         return []
@@ -204,11 +206,11 @@ def _message_times_s(operation: str, calls: _Calls, before: Place, after: Place)
             before_s, after_s = (max(_call_s(call, place), _MIN_S) for place in (before, after))
         except (InputError, Deadlock):
             continue
-        found.append((before_s, after_s))
+        found.append((name, before_s, after_s))
     return found
 
 
-def _one_call(operation: str, calls: _Calls, num_ranks: int) -> Operations:
+def _one_call(operation: str, calls: Calls, num_ranks: int) -> Operations:
     """Return a program in which the ranks make one call."""
     enters = np.isin(np.arange(num_ranks), calls.ranks)
     first = np.append(0, np.cumsum(2 * enters))

@@ -57,10 +57,13 @@ def _sizes(operations: Operations, operation: str) -> set[int]:
     return set(num[_chosen(operations, operation)].tolist())
 
 
-def by_messages(operations: Operations, operation: str, algorithm: str) -> Operations:
-    """Return the operations with the blocking collectives of an operation as messages of an algorithm, which
-    late ranks delay as the messages do, instead of their recorded cost."""
-    chosen = _chosen(operations, operation)
+def by_messages(
+    operations: Operations, operation: str, algorithm: str, chosen: np.ndarray | None = None,
+    sender: int = AS_PROTOCOL,
+) -> Operations:  # fmt: skip
+    """Return the operations with the blocking collectives of an operation, all or those `chosen`, as messages
+    of an algorithm, which late ranks delay as the messages do, instead of their recorded cost."""
+    chosen = _chosen(operations, operation) if chosen is None else chosen
     enters = np.flatnonzero(operations.operation == Operation.ENTER)
     of = operations.argument[enters]
     order = np.argsort(of, kind="stable")
@@ -88,7 +91,7 @@ def by_messages(operations: Operations, operation: str, algorithm: str) -> Opera
         _, first = np.unique(number, return_index=True)
         waits = rewriting.insert(both[first], 3 * steps[first] + 2, Operation.WAIT_ALL)
         of_send, of_receive = np.split(waits[number], 2)
-        new = rewriting.add_messages(rank[sends], rank[receives], size_bytes, AS_PROTOCOL, of_send)
+        new = rewriting.add_messages(rank[sends], rank[receives], size_bytes, sender, of_send)
         rewriting.wait(of_receive, rewriting.insert(receives, 3 * step, Operation.RECEIVE, argument=new))
         rewriting.wait(of_send, rewriting.insert(sends, 3 * step + 1, Operation.SEND, argument=new))
     return rewriting.done()

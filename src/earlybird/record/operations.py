@@ -92,6 +92,7 @@ class Operations:
     num_under_way : messages and collectives that are only partly in the window, and left out.
     phases_of_sites : numbers of the phases of the recording that have each site; this and what follows are
         empty for operations that are of no recording.
+    early : what is sent as messages that begin when a root enters, such as "MPI_Bcast of 64 KiB by binomial".
     event : (N,) position of the call in the events, -1 before the first call of a thread.
     recorded_end_s : (N,) when each operation ended when it was recorded.
     """
@@ -126,6 +127,7 @@ class Operations:
     window: str = ""
     num_under_way: int = 0
     phases_of_sites: Sequence[tuple[int, ...]] = ()
+    early: tuple[str, ...] = ()
     event: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     recorded_end_s: np.ndarray = field(default_factory=lambda: np.empty(0))
 
@@ -640,7 +642,7 @@ class _Builder:
             np.arange(len(all_groups) + len(self.stands_for)) >= len(groups),
             self._leads_s(), self.window, self.num_under_way,
             phases_of_sites(self.recording, find_phases(self.recording), sites),
-            with_starts(call, -1), with_starts(recorded_end_s, starts_s),
+            event=with_starts(call, -1), recorded_end_s=with_starts(recorded_end_s, starts_s),
         )  # fmt: skip
 
     def _leads_s(self) -> dict[int, np.ndarray]:

@@ -110,6 +110,9 @@ class Rewriting:
         event = of.event
         if len(event):
             event = np.concatenate([event, np.full(len(before) - self._num, -1)])[chosen]
+        recorded_end_s = of.recorded_end_s
+        if len(recorded_end_s):  # what is inserted ends with what follows it
+            recorded_end_s = recorded_end_s[before[chosen]]
         position = np.full(len(before), -1)
         position[chosen] = np.arange(len(chosen))
         kind, seconds, argument, site = (column[chosen] for column in (kind, seconds, argument, site))
@@ -128,7 +131,7 @@ class Rewriting:
         by_set = np.lexsort([request, wait])
         src, dst, size_bytes, sender, send_wait, is_blocking = (column[keeps] for column in self._messages)
         return replace(
-            of, event=event, first=first, operation=kind, argument=argument, own_s=seconds, site=site,
+            of, event=event, recorded_end_s=recorded_end_s, first=first, operation=kind, argument=argument, own_s=seconds, site=site,
             set_first=np.searchsorted(set_of[wait[by_set]], np.arange(int(is_wait.sum()) + 1)),
             set_requests=request[by_set], src=src, dst=dst, bytes=size_bytes, sender=sender,
             send_wait=np.where(send_wait >= 0, position[send_wait], -1), is_blocking=is_blocking,

@@ -369,6 +369,11 @@ def predict_program(
             f"{labels.counted(operations.num_unmatched, 'received message')} without a send in the events: "
             "the calls that received them do not wait for their senders"
         )
+    if operations.early:
+        notes.append(
+            f"{', '.join(operations.early)}: messages that begin when the root enters, as the recorded calls "
+            "are shorter than the messages of any algorithm"
+        )
     share = collective_cost_share(simulated, np.isnan(ratios.value))
     if has_other_network(as_recorded, after) and share >= MIN_COLLECTIVE_SHARE:
         notes.append(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,6 +104,7 @@ def program(
     """
     from earlybird.present.subjects.program.simulated import print_simulated_program
     from earlybird.record.conditions import conditions_as_recorded
+    from earlybird.record.early_collectives import with_early_collectives
     from earlybird.record.simulation import predict_program
     from earlybird.record.sites import with_recording
     from earlybird.record.window import parse_window
@@ -110,13 +112,16 @@ def program(
     check_output(trace)
     chosen = None if window is None else parse_window(window)
     asked = recorded.question(recording, [], window=chosen)
-    operations, share = asked.operations, asked.recording.core_wait_share
-    as_recorded = conditions_as_recorded(operations, asked.profile, asked.place.layout)
+    share = asked.recording.core_wait_share
+    place = asked.profile, asked.place.layout
+    replaced = {text.partition("=")[0] for text in algorithm or ()}
+    operations = with_early_collectives(asked.operations, *place, kept=replaced)
+    as_recorded = conditions_as_recorded(operations, *place)
     changes = _changes(operations, to_profile, to_layout, settings, compute, balance, progress)
     changes += _message_changes(operations, algorithm, aggregate, partitions, noise_percent)
     simulated = predict_program(operations, as_recorded, changes, share, tolerance)
     if trace is not None:
-        _write_trace(trace, asked, chosen, as_recorded, changes)
+        _write_trace(trace, replace(asked, operations=operations), chosen, as_recorded, changes)
         note(f"wrote {trace}, the simulated run; open it in ui.perfetto.dev")
     print_simulated_program(with_recording(simulated, asked.recording), format)
 
