@@ -122,6 +122,8 @@ class Protocol(Record):
     buffered_bytes : bytes of a connection that may not be acknowledged yet when a send is complete, for the
         model [`queue`](../models.md#queues); [measured](../fitting.md#what-the-network-buffers) between
         nodes; if absent, no limit, or nothing if `sender_waits`.
+    awaits_receive : whether a message begins only when its receive is posted;
+        [measured](../fitting.md#whether-senders-wait); if absent, as `sender_waits`.
     bandwidth_bytes_per_s : maps N to the bytes/s that the whole group receives while N of its processes
         receive. Models use `"1"`.
     """
@@ -133,6 +135,7 @@ class Protocol(Record):
     latency_s: NotNegative
     sender_waits: bool | None = None
     buffered_bytes: Bytes | None = None
+    awaits_receive: bool | None = None
     bandwidth_bytes_per_s: dict[Competitors, Bandwidth]
     extra: Extra = field(default_factory=dict)
 

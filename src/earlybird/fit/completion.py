@@ -48,6 +48,9 @@ class Waiting:
         None if no size does.
     whole_from_bytes : smallest size from which sends nevertheless wait for the whole delivery; None if there
         is none.
+    awaiting_bytes : the last size that does not, -1 if all do, and the smallest from which on all sends to a
+        late receiver were complete only when that had come, though their senders do not wait for delivery:
+        the data is buffered once the receive is posted; None if there is none.
     """
 
     size_bytes: np.ndarray
@@ -56,6 +59,7 @@ class Waiting:
     oversubscribed: bool
     buffered_bytes: int | None = None
     whole_from_bytes: int | None = None
+    awaiting_bytes: tuple[int, int] | None = None
 
     def exceptions_bytes(self) -> list[int]:
         """Return the sizes at which the measurement differs from the decision."""
@@ -77,6 +81,7 @@ class _Piece:
     waits: bool
     extra: Mapping[str, Any]
     buffered_bytes: int | None = None
+    awaits_receive: bool | None = None
 
 
 def find_waiting(completions: pandas.DataFrame) -> dict[str, Waiting]:
@@ -170,6 +175,7 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
         bool(rows[rows.size_bytes.isin(share.index)].oversubscribed.any()),
         buffered_bytes,
         None if whole_from_bytes is None or _completes_alone(shares, whole_from_bytes) else whole_from_bytes,
+        _awaiting(shares),
     )
 
 
@@ -177,6 +183,18 @@ def _completes_alone(shares: pandas.DataFrame, from_bytes: int) -> bool:
     """Return whether a send of this size or more was complete long before a late receiver had its message."""
     late = shares.reindex(columns=["late"])["late"]
     return bool((late[late.index >= from_bytes] < WAITS_SHARE).any())
+
+
+def _awaiting(shares: pandas.DataFrame) -> tuple[int, int] | None:
+    """Return `Waiting.awaiting_bytes`. A late receiver has its message after the pause, which is most of the
+    time, so a send that was complete after WAITS_SHARE of it had awaited the end of the pause."""
+    both = shares.reindex(columns=["late", "prompt"]).dropna()
+    awaits = (both["late"] >= WAITS_SHARE) & (both["prompt"] < WAITS_SHARE)
+    others = np.flatnonzero(~awaits.to_numpy() & (both["late"] < WAITS_SHARE).to_numpy())
+    first = int(others[-1]) + 1 if len(others) else 0
+    if first == len(both) or not awaits.iloc[first:].any():
+        return None
+    return (int(both.index[first - 1]) if first else -1), int(both.index[first])
 
 
 def _buffered(rows: pandas.DataFrame) -> tuple[int | None, int | None]:
@@ -253,15 +271,9 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
     pieces = [_Piece(0, bool(waiting.decided[0]), {}, waiting.buffered_bytes)]
     for before, after in waiting.steps():
         extra: dict[str, Any] = {"sender_waits_changes_between_bytes": [before, after]}
-        begun = [p.min_bytes for p in level.protocols if before < p.min_bytes <= after]
-        reported = reported_switch(before, after, thresholds_bytes)
-        if begun:
-            start = begun[0]
-        elif reported is not None:
-            extra["threshold"], start = reported
-        else:
-            start = after
-        pieces.append(_Piece(start, not pieces[-1].waits, extra, waiting.buffered_bytes))
+        begins, threshold = _begin(level, before, after, thresholds_bytes)
+        pieces.append(_Piece(begins, not pieces[-1].waits, extra | threshold, waiting.buffered_bytes))
+    pieces = _with_awaiting(level, waiting, thresholds_bytes, pieces)
     start = waiting.whole_from_bytes
     if start is None:
         return pieces
@@ -270,6 +282,39 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
     if before and before[-1].waits and before[-1].buffered_bytes is None:
         return before
     return [*before, _Piece(start, True, extra)]
+
+
+def _begin(
+    level: Level, before: int, after: int, thresholds_bytes: Mapping[str, int]
+) -> tuple[int, dict[str, Any]]:
+    """Return where a step between two measured sizes is, and the library variable that says so."""
+    begun = [p.min_bytes for p in level.protocols if before < p.min_bytes <= after]
+    reported = reported_switch(before, after, thresholds_bytes)
+    if begun:
+        return begun[0], {}
+    if reported is not None:
+        name, start = reported
+        return start, {"threshold": name}
+    return after, {}
+
+
+def _with_awaiting(
+    level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int], pieces: list[_Piece]
+) -> list[_Piece]:
+    """Return the pieces, divided where messages of senders that do not wait begin to await their receive."""
+    if waiting.awaiting_bytes is None:
+        return pieces
+    before, after = waiting.awaiting_bytes
+    start, threshold = (0, {}) if before < 0 else _begin(level, before, after, thresholds_bytes)
+    if all(piece.min_bytes != start for piece in pieces):
+        within = [piece for piece in pieces if piece.min_bytes < start][-1]
+        pieces = sorted(
+            [*pieces, replace(within, min_bytes=start, extra=threshold)], key=lambda piece: piece.min_bytes
+        )
+    return [
+        replace(piece, awaits_receive=True) if piece.min_bytes >= start and not piece.waits else piece
+        for piece in pieces
+    ]
 
 
 def _divided(protocol: Protocol, end: float, pieces: list[_Piece], waiting: Waiting) -> list[Protocol]:
@@ -287,6 +332,9 @@ def _divided(protocol: Protocol, end: float, pieces: list[_Piece], waiting: Wait
             piece = [p for p in pieces if p.min_bytes <= start][-1]
             begins = piece.extra if piece.min_bytes == start else {}
             extra = {**part.extra, "sender_waits_measured": True, **begins}
-            part = replace(part, sender_waits=piece.waits, buffered_bytes=piece.buffered_bytes, extra=extra)
+            part = replace(
+                part, sender_waits=piece.waits, buffered_bytes=piece.buffered_bytes,
+                awaits_receive=piece.awaits_receive, extra=extra,
+            )  # fmt: skip
         parts.append(part)
     return parts

@@ -81,6 +81,8 @@ class Network:
         `models.staircase`.
     waits : (C,) a message begins when it is sent and its receive is posted, and the send is complete when the
         last byte has left (rendezvous). Otherwise it begins at once, and the send is complete (eager).
+    awaits_receive : (C,) a message begins when it is sent and its receive is posted, and the send is complete
+        at that moment, unless it waits: a rendezvous whose data is buffered.
     starts_inside : (C,) a message begins only when, after that, its receiver and then its sender is inside
         the MPI.
     """
@@ -93,6 +95,7 @@ class Network:
     is_between: np.ndarray
     waits: np.ndarray
     starts_inside: np.ndarray
+    awaits_receive: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +145,7 @@ def simulate(program: Program, network: Network) -> SimulatedRun:
             (
                 network.node, network.group, network.bandwidth_bytes_per_s, network.latency_s,
                 network.receive_s, network.is_between, network.waits, network.starts_inside,
+                network.awaits_receive,
             ),
         )  # fmt: skip
     except BadProgram as error:

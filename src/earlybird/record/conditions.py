@@ -95,7 +95,7 @@ def ideal_s(operations: Operations, program: Program) -> float:
     is_compute = program.operation == Operation.COMPUTE
     nothing, node = np.zeros(1), np.zeros(program.num_ranks, int)
     rate = np.full((1, 1), _IDEAL_BYTES_PER_S)
-    network = Network(node, node, rate, nothing, nothing, nothing, nothing, nothing)
+    network = Network(node, node, rate, nothing, nothing, nothing, nothing, nothing, nothing)
     bare = replace(
         program, operation_s=np.where(is_compute, program.operation_s, 0.0),
         message_class=np.zeros(len(program.message_bytes), int),

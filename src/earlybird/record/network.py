@@ -59,12 +59,19 @@ class Place:
 
 @dataclass(frozen=True)
 class _Cost:
-    """The cost of the messages of a protocol: their latency, and BW(n) for n up to a number of receivers."""
+    """The cost of the messages of a protocol: their latency, BW(n) for n up to a number of receivers, and who
+    waits for whom as in `models.program.Network`."""
 
     latency_s: float
     bandwidth_bytes_per_s: np.ndarray
     is_between: bool
     waits: bool
+    awaits_receive: bool
+
+
+def _waiting(protocol: Protocol) -> tuple[bool, bool]:
+    waits = bool(protocol.sender_waits)
+    return waits, waits if protocol.awaits_receive is None else protocol.awaits_receive
 
 
 def _costs(place: Place, name: str, size_bytes: np.ndarray, most: int) -> tuple[np.ndarray, list[_Cost]]:
@@ -99,7 +106,7 @@ def _costs(place: Place, name: str, size_bytes: np.ndarray, most: int) -> tuple[
             alone_s = max(fitted.latency_s, alone_s)
             shorter, gains = _gains_of_reuse(fitted, reused_s, alone_s, of_bucket, most)
             latency_s, rates = latency_s * shorter**place.reuse, rates * gains**place.reuse
-        costs.append(_Cost(latency_s, rates, name == "inter_node", bool(item.sender_waits)))
+        costs.append(_Cost(latency_s, rates, name == "inter_node", *_waiting(item)))
     return number.reshape(-1), costs
 
 
@@ -117,7 +124,7 @@ def _costs_of_early(
         own, now, before = form_costs[of_form[k]], level_costs[of_level[k]], measured_costs[of_measured[k]]
         latency_s = own.latency_s * (now.latency_s / before.latency_s if before.latency_s else 1.0)
         rates = own.bandwidth_bytes_per_s * now.bandwidth_bytes_per_s / before.bandwidth_bytes_per_s[0]
-        costs.append(_Cost(latency_s, rates, now.is_between, now.waits))
+        costs.append(_Cost(latency_s, rates, now.is_between, now.waits, now.awaits_receive))
     return number.reshape(-1), costs
 
 
@@ -197,7 +204,7 @@ def network_of(operations: Operations, place: Place) -> tuple[Network, np.ndarra
         number[here] = len(costs) + own
         costs += of_own
     if not costs:  # no messages
-        costs = [_Cost(0.0, np.ones(most), False, False)]
+        costs = [_Cost(0.0, np.ones(most), False, False, False)]
     # A class is a cost and whether the sender waits in any case.
     num_senders = len(SENDERS)
     kinds, message_class = np.unique(num_senders * number + operations.sender, return_inverse=True)
@@ -205,12 +212,13 @@ def network_of(operations: Operations, place: Place) -> tuple[Network, np.ndarra
     chosen = [costs[kind // num_senders] for kind in kinds.tolist()]
     always = kinds % num_senders
     waits = (np.array([cost.waits for cost in chosen]) | (always == ALWAYS)) & (always != NEVER)
+    awaits = (waits | np.array([cost.awaits_receive for cost in chosen])) & (always != NEVER)
     latency_s = np.array([cost.latency_s for cost in chosen])
     network = Network(
         layout.node, _groups(layout), np.column_stack([cost.bandwidth_bytes_per_s for cost in chosen]),
         latency_s * (1 - 2 * OVERHEAD_SHARE), latency_s * OVERHEAD_SHARE,
         np.array([cost.is_between for cost in chosen]), waits,
-        waits & (always != EARLY) & (not place.has_progress),
+        awaits & (always != EARLY) & (not place.has_progress), awaits,
     )  # fmt: skip
     return network, message_class.reshape(-1), latency_s * OVERHEAD_SHARE
 
@@ -245,7 +253,8 @@ def program_of(
         here = np.flatnonzero(rest_s)
         seconds[here] = np.maximum(seconds[here] - rest_s[here], 0.0)
         # A call that waits for its send takes as long as that takes.
-        waits = network.waits[message_class[of_message]].astype(bool) & operations.is_blocking[of_message]
+        waits = np.array(network.awaits_receive)[message_class[of_message]].astype(bool)
+        waits &= operations.is_blocking[of_message]
         waits &= of_call
         seconds[operations.send_wait[of_message[waits]]] = 0.0
     return Program(

@@ -131,7 +131,8 @@ class Rewriting:
         by_set = np.lexsort([request, wait])
         src, dst, size_bytes, sender, send_wait, is_blocking = (column[keeps] for column in self._messages)
         return replace(
-            of, event=event, recorded_end_s=recorded_end_s, first=first, operation=kind, argument=argument, own_s=seconds, site=site,
+            of, event=event, recorded_end_s=recorded_end_s, first=first, operation=kind, argument=argument,
+            own_s=seconds, site=site,
             set_first=np.searchsorted(set_of[wait[by_set]], np.arange(int(is_wait.sum()) + 1)),
             set_requests=request[by_set], src=src, dst=dst, bytes=size_bytes, sender=sender,
             send_wait=np.where(send_wait >= 0, position[send_wait], -1), is_blocking=is_blocking,

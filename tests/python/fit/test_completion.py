@@ -53,6 +53,20 @@ def test_a_sender_waits_where_it_waits_for_a_late_receiver_and_for_delivery(
     assert found(path).decided.tolist() == [waits] * 12
 
 
+@pytest.mark.parametrize(("from_bytes", "starts"), [(65536, [0, 65536]), (0, [0]), (1 << 30, [0])])
+def test_messages_that_need_a_reply_and_are_buffered_then_await_their_receive(
+    make_run, add_completions, from_bytes, starts
+):
+    path = add_completions(
+        make_run("run"), lambda size: size >= from_bytes, prompt_share=lambda size, _: 0.02
+    )
+    line = Level("intra_socket", (Protocol(name="eager", latency_s=1e-6, bandwidth_bytes_per_s={1: 1e9}),))
+    fitted = with_senders(line, found(path), {}).protocols
+    assert [one.min_bytes for one in fitted] == starts
+    assert not any(one.sender_waits for one in fitted)
+    assert [bool(one.awaits_receive) for one in fitted] == [start >= from_bytes for start in starts]
+
+
 @pytest.mark.parametrize(
     ("measured", "decided"),
     [

@@ -81,6 +81,7 @@ def network(
     waits: Any = False,
     inside: Any = False,
     group: Sequence[int] | None = None,
+    awaits: Any = False,
 ) -> Network:
     """The bandwidth is [n-1][class], or of all n and classes; the others are of classes, or of all."""
     table = np.atleast_2d(np.array(bandwidth, float))
@@ -92,7 +93,7 @@ def network(
     return Network(
         np.array(node), np.array(node if group is None else group), table, of_classes(latency, float),
         of_classes(receive, float), of_classes(between, bool), of_classes(waits, bool),
-        of_classes(inside, bool),
+        of_classes(inside, bool), of_classes(awaits, bool),
     )  # fmt: skip
 
 
@@ -156,8 +157,14 @@ class PlainSimulation:
             self.done[self.op_of[1, m]] = now
         self.done[self.op_of[2, m]] = now + self.on.latency_s[kind]
 
+    def awaits_receive(self, kind):
+        return self.on.waits[kind] or self.on.awaits_receive[kind]
+
     def begin_message(self, m):
         self.begun[m] = self.now
+        kind = self.p.message_class[m]
+        if self.awaits_receive(kind) and not self.on.waits[kind]:
+            self.done[self.op_of[1, m]] = self.now
         if not self.p.message_bytes[m]:
             self.end_message(m, self.now)
         elif self.is_behind(m, [*self.left, *self.queued]):
@@ -245,14 +252,14 @@ class PlainSimulation:
         self.paid[t] = False
         self.at[t] += 1
         if kind == Operation.SEND:
-            waits = self.on.waits[self.p.message_class[m]]
+            waits = self.awaits_receive(self.p.message_class[m])
             if not waits:
                 self.done[k] = self.end[k]
             if not waits or self.end[self.op_of[2, m]] == self.end[self.op_of[2, m]]:
                 self.matched[m] = 0
         elif kind == Operation.RECEIVE:
             send = self.op_of[1, m]
-            if self.on.waits[self.p.message_class[m]] and self.end[send] == self.end[send]:
+            if self.awaits_receive(self.p.message_class[m]) and self.end[send] == self.end[send]:
                 self.matched[m] = 0
         elif kind == Operation.ENTER:
             self.enter(m)

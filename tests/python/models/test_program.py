@@ -192,6 +192,17 @@ def test_send_is_complete_at_once_or_when_the_last_byte_has_left():
         assert run.end_s[1] == _approx(sent_s)
 
 
+def test_sender_of_buffered_data_waits_until_its_receive_is_posted():
+    pair = Written(range(2))
+    m = pair.message(B)
+    pair.send(0, m)
+    pair.add(1, "compute", 5 * H)
+    pair.receive(1, m)
+    run = simulate(pair.program(), network(range(2), BW, L, awaits=True))
+    assert run.end_s[1] == _approx(5 * H)  # the wait of rank 0
+    assert run.end_s[-1] == _approx(6 * H + L)
+
+
 @pytest.mark.parametrize("starts_inside", [False, True])
 def test_rendezvous_needs_its_receiver_inside_the_mpi(starts_inside):
     """The receiver posts, computes with a poll in between, and waits."""
@@ -343,7 +354,7 @@ def _random_program(rng):
     return written.program(), network(
         node, rng.uniform(1e8, 1e9, (int(rng.integers(1, 5)), classes)), rng.uniform(0, 1e-4, classes),
         rng.uniform(0, 1e-4, classes), is_between, rng.random(classes) < 0.5,
-        (rng.random(classes) < 0.5) & (rng.random() < 0.5), group,
+        (rng.random(classes) < 0.5) & (rng.random() < 0.5), group, rng.random(classes) < 0.3,
     )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ class _Network(ctypes.Structure):
         *((name, c_void_p) for name in (
             "node", "group", "bandwidth_bytes_per_s", "latency_s", "receive_s", "is_between", "waits",
             "starts_inside",
+            "awaits_receive",
         )),
     )  # fmt: skip
 
@@ -484,7 +485,7 @@ def simulate_program(
         root,
     ) = arrays
     rates = reals(network[2])
-    network_kinds = ("q", "q", "d", "d", "d", "B", "B", "B")
+    network_kinds = ("q", "q", "d", "d", "d", "B", "B", "B", "B")
     costs = [np.ascontiguousarray(column, kind) for column, kind in zip(network, network_kinds, strict=True)]
     num_operations, num_messages = len(operation), len(size)
     lengths = {

@@ -84,6 +84,8 @@ static bool is_known(const simulation *s, int64_t request) { return !isnan(s->do
 
 static uint32_t class_of(const simulation *s, int64_t m) { return (uint32_t)s->program->message_class[m]; }
 
+static bool awaits_receive(const simulation *s, uint32_t c) { return s->network->waits[c] || s->network->awaits_receive[c]; }
+
 /* When a request is complete, and what completing it occupies the processor. */
 static double complete_s(const simulation *s, int64_t request) { return fmax(s->done_s[request], s->result->end_s[request]); }
 
@@ -206,6 +208,7 @@ static void begin_message(simulation *s, uint32_t m) {
   s->result->begun_s[m] = s->now_s;
   const int64_t bytes = s->program->message_bytes[m];
   const uint32_t c = class_of(s, m);
+  if (awaits_receive(s, c) && !s->network->waits[c]) know(s, of->send, s->now_s);
   if (bytes == 0) {
     s->result->left_s[m] = s->now_s;
     if (s->network->waits[c]) know(s, of->send, s->now_s);
@@ -278,8 +281,8 @@ static void make_progress(simulation *s, uint32_t rank) {
 static void match(simulation *s, int64_t m) {
   const message *of = &s->messages[m];
   const uint32_t c = class_of(s, m);
-  const double time_s = s->network->waits[c] ? fmax(s->result->end_s[of->send], s->result->end_s[of->receive])
-                                             : s->result->end_s[of->send];
+  const double sent_s = s->result->end_s[of->send];
+  const double time_s = awaits_receive(s, c) ? fmax(sent_s, s->result->end_s[of->receive]) : sent_s;
   if (s->network->starts_inside[c]) wait_for_receiver(s, (uint32_t)m);
   else post_event(s, fmax(time_s, s->now_s), BEGIN_MESSAGE, (uint32_t)m, 0);
 }
@@ -287,7 +290,7 @@ static void match(simulation *s, int64_t m) {
 static void post_send(simulation *s, thread *of) {
   const int64_t m = s->program->argument[of->at], request = of->at;
   end_operation(s, of);
-  if (!s->network->waits[class_of(s, m)]) {
+  if (!awaits_receive(s, class_of(s, m))) {
     match(s, m);
     know(s, request, of->now_s);
   } else if (is_posted(s, s->messages[m].receive)) {
@@ -298,7 +301,7 @@ static void post_send(simulation *s, thread *of) {
 static void post_receive(simulation *s, thread *of) {
   const int64_t m = s->program->argument[of->at], request = of->at;
   end_operation(s, of);
-  if (s->network->waits[class_of(s, m)] && is_posted(s, s->messages[m].send)) match(s, m);
+  if (awaits_receive(s, class_of(s, m)) && is_posted(s, s->messages[m].send)) match(s, m);
   announce(s, request); /* if another thread waits for it, and it is there */
 }
 

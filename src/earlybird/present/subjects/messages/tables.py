@@ -116,7 +116,8 @@ def _latency(profile: Profile, level: str, protocol: Protocol) -> str:
 
 def _sender_waits(protocol: Protocol) -> str:
     source = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
-    return f"{labels.sender_waits(protocol.sender_waits, protocol.buffered_bytes)}, {source}"
+    begins = ", begins with its receive" * bool(protocol.awaits_receive)
+    return f"{labels.sender_waits(protocol.sender_waits, protocol.buffered_bytes)}{begins}, {source}"
 
 
 def bandwidth_table(items: Sequence[Contention]) -> Table:
