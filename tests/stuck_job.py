@@ -14,11 +14,12 @@ from tests.recordings import entries, rank_file, start_recording
 CALLS = ("MPI_Recv", "MPI_Allreduce")
 _NEIGHBOURS = (-4, -3, -2, -1, 1, 2, 3, 4)
 _TAG, _BLOCK = 3, 64
-# $0: the verdict; $1: a text; the rest: the command. A program that ends by itself has its own status.
+# $0: the verdict; $1: a text; the rest: the command. A program that ends by itself has its own status. All ranks
+# get the signal from `timeout`, which lets those that are stopped go on.
 _UNTIL_SAID = """
 text=$1
 shift
-"$@" &
+timeout 80 "$@" &
 until grep -qsF "\\"$0\\"" rec*/where.json && grep -qsF "$text" rec*/where.json; do
   kill -0 $! 2> /dev/null || { wait $!; exit; }
   sleep 0.1

@@ -136,6 +136,7 @@ def test_a_partition_that_is_never_ready(mpi, own_process, command):
 
 
 @pytest.mark.thorough
+@pytest.mark.measures_time("a rank is late for three seconds, in which that is to be said")
 def test_a_call_that_an_error_handler_left_does_not_stay_open(mpi, own_process, command):
     result, answer = stuck(own_process, command, mpi, "jumps", "--stop")
     assert result.returncode == 0, answer.get("sentence")
