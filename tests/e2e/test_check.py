@@ -26,7 +26,8 @@ SHORT = ("--budget", "10s")  # where only ranks that end are looked for
 
 @pytest.fixture(scope="module")
 def cluster():
-    with running_cluster(4, "200mbit", "--no-check") as output:
+    # Slow links, so that they and not the cores are the limit.
+    with running_cluster(4, "50mbit", "--no-check") as output:
         yield state.find(output["name"])
 
 
@@ -58,7 +59,7 @@ def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check
     for name in ("slow-link", "small-shm", "clock", "no-single-copy"):
         assert (FAULTS[name].hosts, FAULTS[name].measure) in named, done.stdout
     link = named[("node1", "node2"), "bandwidth"]
-    assert link.value == pytest.approx(link.expected / 2, rel=0.15)
+    assert link.value == pytest.approx(link.expected / 2, rel=0.4)
     assert named[("node1",), "/dev/shm"].value_text == "64 MiB"
     assert "node1: clock offset +2 s, others" in done.stdout
     # node2 is slow only from node1, and not named for itself.
@@ -75,9 +76,9 @@ def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check
 
 @pytest.mark.alone
 @pytest.mark.thorough
-@pytest.mark.measures_time("other work may take four fifths of the CPU time of another node, too")
-def test_a_fifth_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
-    stolen = replace(FAULTS["stolen-cpu"], before=partial(cpu_limit, share=0.2))
+@pytest.mark.measures_time("other work may leave another node as little CPU time")
+def test_little_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
+    stolen = replace(FAULTS["stolen-cpu"], before=partial(cpu_limit, share=0.08))
     try:
         with (
             planted(stolen, cluster, tmp_path),
