@@ -14,8 +14,8 @@ from tests.recordings import entries, rank_file, start_recording
 CALLS = ("MPI_Recv", "MPI_Allreduce")
 _NEIGHBOURS = (-4, -3, -2, -1, 1, 2, 3, 4)
 _TAG, _BLOCK = 3, 64
-# $0: the verdict; $1: a text; the rest: the command. A program that ends by itself has its own status. All ranks
-# get the signal from `timeout`, which lets those that are stopped go on.
+# $0: the verdict; $1: a text; the rest: the command, whose own status is kept if it ends by itself.
+# The signal of `timeout` reaches all ranks, and those that are stopped go on.
 _UNTIL_SAID = """
 text=$1
 shift

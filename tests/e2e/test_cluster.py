@@ -309,6 +309,7 @@ def test_a_cluster_interrupted_just_before_or_after_its_links_are_measured_is_go
     assert not folder_of(name).exists()
 
 
+@pytest.mark.thorough
 def test_an_ordinary_user_has_clusters_in_a_user_namespace(tmp_path):
     """As root this becomes somebody without any right; anybody else already is."""
     arguments = _as_ordinary_user(tmp_path)

@@ -201,6 +201,7 @@ def test_rules_of_open_mpi_hold_for_their_ranks_and_sizes_only(
     assert any(tree_seen(attempt) == {tree} for attempt in range(ATTEMPTS))
 
 
+@pytest.mark.thorough
 def test_one_run_is_checked_against_itself(earlybird, any_mpi):
     """Whatever the times are: every size and operation has its guidelines, and one launch decides nothing."""
     earlybird(

@@ -71,7 +71,11 @@ def test_in_every_order_of_steps_each_chunk_is_copied_once_between_the_right_mem
         assert broken.returncode == 1 and fault in broken.stderr, rule
 
 
-@pytest.mark.parametrize("sanitizer", [(), ("-fsanitize=thread",)], ids=("plain", "thread"))
+@pytest.mark.parametrize(
+    "sanitizer",
+    [(), pytest.param(("-fsanitize=thread",), marks=pytest.mark.thorough)],
+    ids=("plain", "thread"),
+)
 def test_threads_copy_side_by_side_and_every_byte_arrives(tmp_path, sanitizer):
     program = compiled_of(tmp_path, "ring_threads", ["ring.c"], *sanitizer)
     for threads in ("1", "3"):

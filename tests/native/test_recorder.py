@@ -122,6 +122,7 @@ def test_partitioned_transfers_above_libearlybird_are_one_message_per_start(mpi,
     assert not {"MPI_Isend", "MPI_Send", "MPI_Irecv"} & names
 
 
+@pytest.mark.thorough
 def test_partitioned_transfers_of_the_mpi_itself_are_recorded(record):
     require_mpi("mpich")  # Open MPI 5.0.11's own transfers hang with this program
     messages = messages_of("partitioned", smallest=4)
@@ -418,6 +419,7 @@ def test_on_a_full_disk_the_program_goes_on(any_mpi, compiled, tmp_path):
     assert result.stdout.splitlines()[-3:] == ["rank-0.ebr", "rank-1.ebr", "recording.json"]
 
 
+@pytest.mark.thorough
 def test_on_a_file_system_without_safe_mappings_open_calls_are_as_last_written(any_mpi, compiled, tmp_path):
     """A mapped page of a file could end the program there: ramfs is none of those where it cannot."""
     if os.geteuid() != 0:

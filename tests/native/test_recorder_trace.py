@@ -92,6 +92,7 @@ def test_waits_are_those_of_the_program(mpi, record_waits):
     assert pairs == set(pairs_of(recording.sent()))
 
 
+@pytest.mark.thorough
 @pytest.mark.measures_time("a rank that waits for its core comes later than the program lets it")
 def test_a_small_ring_keeps_the_latest_calls(any_mpi, record_waits):
     recording = record_waits(any_mpi, 80, rounds=ROUNDS_BEYOND_THE_RING)
