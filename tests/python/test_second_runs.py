@@ -13,7 +13,7 @@ import pytest
 from tests import selection
 
 ROOT = Path(__file__).parents[2]
-MAX_MARKED = 20
+MAX_MARKED = 12
 
 
 def marks_in(path: Path) -> list[tuple[str, ast.expr, ast.AST]]:
