@@ -87,6 +87,9 @@ def pytest_collection_modifyitems(config, items):
     every_mpi = config.getoption("--every-mpi")
     items[:], left_out, causes = selection.split(items, BUILT, passed, every_mpi)
     _left_out.update(causes)
+    for item in items if not config.getoption("usepdb") else ():
+        if item.get_closest_marker(selection.MEASURES_TIME):
+            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun="AssertionError"))
     if left_out:
         config.hook.pytest_deselected(items=left_out)
 
@@ -124,7 +127,8 @@ def pytest_testnodedown(node):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """The tests that did not run, by cause, and the files in which the time of a whole session goes."""
+    """The tests that did not run, by cause, those that ran a second time, and the files in which most of the
+    time of a session goes."""
     stats = terminalreporter.stats
     if getattr(config, "cache", None):
         config.cache.set(selection.CACHE_KEY, selection.passed_ids(stats))
@@ -132,6 +136,11 @@ def pytest_terminal_summary(terminalreporter, config):
     if causes:
         terminalreporter.section(f"{causes.total()} tests not run")
         for line in selection.cause_lines(causes):
+            terminalreporter.write_line(line)
+    second_runs = selection.second_run_lines(stats)
+    if second_runs:
+        terminalreporter.section(f"{len(second_runs)} tests that measure time run a second time")
+        for line in second_runs:
             terminalreporter.write_line(line)
     seconds = Counter()
     for report in (one for reports in stats.values() for one in reports):
@@ -145,7 +154,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before the time limit of the test begins
 def pytest_runtest_protocol(item):
-    """While a test marked `alone` runs, the other workers wait."""
+    """While a test marked `alone` runs, a second time, too, the other workers wait."""
     with _turn(alone=item.get_closest_marker("alone") is not None):
         return (yield)
 

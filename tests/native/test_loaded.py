@@ -281,7 +281,7 @@ def stand_in(mpi, library, tmp_path):
                 subprocess.run(["cc", "-w", *arguments], cwd=folder, check=True)
         loaded = ":".join(str(path) for path in (preloaded, under_test) if path)
         environment = {"VERSION": version, "LD_PRELOAD": loaded}
-        return subprocess.run([folder / "app"], env=environment, capture_output=True, text=True, timeout=30)
+        return subprocess.run([folder / "app"], env=environment, capture_output=True, text=True, timeout=60)
 
     return run
 

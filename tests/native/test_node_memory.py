@@ -71,7 +71,11 @@ def test_in_every_order_of_steps_each_chunk_is_copied_once_between_the_right_mem
         assert broken.returncode == 1 and fault in broken.stderr, rule
 
 
-@pytest.mark.parametrize("sanitizer", [(), ("-fsanitize=thread",)], ids=("plain", "thread"))
+@pytest.mark.parametrize(
+    "sanitizer",
+    [(), pytest.param(("-fsanitize=thread",), marks=pytest.mark.thorough)],
+    ids=("plain", "thread"),
+)
 def test_threads_copy_side_by_side_and_every_byte_arrives(tmp_path, sanitizer):
     program = compiled_of(tmp_path, "ring_threads", ["ring.c"], *sanitizer)
     for threads in ("1", "3"):
@@ -167,7 +171,7 @@ def test_what_a_receiver_that_failed_still_awaits_is_not_taken_from_a_later_requ
     flavour = find_flavour(mpi)
     program = compiled(flavour, "kept_tags", options=("-rdynamic",), linked=True)
     env = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "direct"}
-    status, text = run_ranks(flavour, 2, [program], env, 20)
+    status, text = run_ranks(flavour, 2, [program], env, 60)
     assert status == 0 and "delivered\n" in text, text[-3000:]
 
 
@@ -193,12 +197,14 @@ def test_freed_active_sends_give_their_memory_to_later_requests(mpi, compiled):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("path", PATHS)
-def test_a_sender_goes_on_whose_receiver_fails_before_it_knows_of_their_memory(any_mpi, compiled, path):
+def test_a_sender_goes_on_whose_receiver_fails_before_it_knows_of_their_memory(
+    any_mpi, compiled, tmp_path, path
+):
     flavour = find_flavour(any_mpi)
     program = compiled(flavour, "failing_wait", options=("-rdynamic",), linked=True)
     env = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": path}
-    _, text = run_ranks(flavour, 2, [program], env, 30)
-    assert "completed 6\n" in text, text[-3000:]
+    _, text = run_ranks(flavour, 2, [program, tmp_path / "completed"], env, 60)
+    assert (tmp_path / "completed").read_text() == "completed 6\n", text[-3000:]
 
 
 @pytest.mark.mpi
@@ -208,9 +214,11 @@ def test_a_killed_rank_leaves_nothing_and_its_job_ends(mpi, compiled, tmp_path, 
     flavour = find_flavour(mpi)
     program = compiled(flavour, "lost_rank", options=("-rdynamic",), linked=True)
     env = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": path}
-    status, text = run_ranks(flavour, 2, [program, who, tmp_path / "error"], env, 30)
+    status, text = run_ranks(flavour, 2, [program, who, tmp_path / "error"], env, 60)
     assert status not in (None, 0), text[-3000:]
-    assert [one.name for one in Path("/dev/shm").iterdir() if "earlybird" in one.name] == []
+    # Recordings of other tests have folders there.
+    left = [one.name for one in Path("/dev/shm").iterdir() if "earlybird" in one.name and not one.is_dir()]
+    assert left == []
 
 
 @pytest.mark.mpi
@@ -226,7 +234,7 @@ def test_the_other_rank_gets_an_error_where_the_launcher_lets_it_live(compiled, 
     # The launcher sees a shell that goes on.
     shell = ["sh", "-c", "trap '' USR1; \"$@\"; true", "sh"]
     command = [flavour.mpiexec, "-disable-auto-cleanup", "-n", "2", *shell, program, str(who), error]
-    subprocess.run(command, env=start_environment(flavour, 2) | env, capture_output=True, timeout=30)
+    subprocess.run(command, env=start_environment(flavour, 2) | env, capture_output=True, timeout=60)
     assert re.fullmatch(r"error \d+\n", error.read_text())
 
 

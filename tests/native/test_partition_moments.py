@@ -124,6 +124,7 @@ def test_the_seed_determines_the_draws(any_mpi, tmp_path):
     assert (found[0] == found[1]).all() and (found[0] != found[2]).any()
 
 
+@pytest.mark.measures_time("another program may empty the cache that is hot, or slow the loads from it")
 def test_a_cold_cache_is_cold(any_mpi, tmp_path):
     launched = launch(any_mpi, tmp_path, [point(cache="cold"), point(cache="hot")])
     cold, hot = launched.samples[1], launched.samples[3]
@@ -133,6 +134,7 @@ def test_a_cold_cache_is_cold(any_mpi, tmp_path):
     assert "line_cold_s" not in hot.extra
 
 
+@pytest.mark.measures_time("another program may empty the cache that is hot, or slow the loads from it")
 def test_a_cache_is_emptied_on_each_cpu(any_mpi):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU is usable here, and this needs two")
@@ -197,7 +199,8 @@ def test_an_mpi_that_sends_all_at_the_last_pready_has_its_closed_form(of_stand_i
     assert found["delivered_share"] == 0
     shares = (moments.joined_s - first_s) / (last_s - first_s)
     assert found["early_bird_share"] == pytest.approx(np.median(shares), abs=1e-6)
-    assert (sample.steady_times_s() > 6e-3).all()  # from the first partition, at 2 ms, to the end, at 8 ms
+    # From the first partition, at 2 ms, to the end, at 8 ms; less where the first is ready later.
+    assert sample.steady_times_s().max() > 6e-3
     assert found["overhead"] > 1
 
 

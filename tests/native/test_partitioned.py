@@ -119,6 +119,7 @@ LAUNCHES = {
             ("matching",),
             without=HUNDRED_THOUSAND,
             thorough=True,
+            one_mpi=True,
         ),
         # All tags are taken, so that every request sends frames.
         Launch(
@@ -161,6 +162,7 @@ LAUNCHES = {
             {"EARLYBIRD_LANES": "2", "EARLYBIRD_TESTS_LACKING_LANE": "1"},
             ("lane",),
             thorough=True,
+            one_mpi=True,
         ),
         # Segments are copied through memory that the two ranks share, from the third start on.
         Launch("in_shared_memory", 2, "multiple", IN_SHARED_MEMORY, ("order", "type", "ending", "thread")),
@@ -171,6 +173,7 @@ LAUNCHES = {
             IN_SHARED_MEMORY | {"EARLYBIRD_LANES": "2"},
             ("order", "level", "memory"),
             thorough=True,
+            one_mpi=True,
         ),
         # The system copies segments from one rank's memory to the other's, from the third start on.
         Launch("direct", 2, "multiple", DIRECT, ("order", "type", "ending", "thread")),
@@ -189,6 +192,7 @@ LAUNCHES = {
             ("order", "matching", "communicator", "mixture", "progress", "error", "type", "ending", "memory"),
             without=HUNDRED_THOUSAND,
             thorough=True,
+            one_mpi=True,
         ),
         Launch(
             "in_shared_memory_between_three",
@@ -198,6 +202,7 @@ LAUNCHES = {
             ("order", "matching", "communicator", "mixture", "progress", "error", "type", "ending", "memory"),
             without=HUNDRED_THOUSAND,
             thorough=True,
+            one_mpi=True,
         ),
         # MPICH's lanes have a context of its own each.
         Launch(
@@ -275,6 +280,7 @@ def test_finalize_returns_after_all_cases(mpi, launch):
         (3, "single", {}),
         (2, "multiple", {"EARLYBIRD_SEGMENTS": "partition"}),
         (3, "multiple", IN_SHARED_MEMORY),
+        pytest.param(3, "multiple", DIRECT, marks=pytest.mark.thorough),
     ],
 )
 def test_random_transfers_deliver_every_byte(mpi, num_ranks, level, env):

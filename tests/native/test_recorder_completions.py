@@ -80,7 +80,7 @@ def check_requests(trace):
     return completes
 
 
-@pytest.mark.parametrize("end", ["kill", "exit"])
+@pytest.mark.parametrize("end", ["kill", pytest.param("exit", marks=pytest.mark.thorough)])
 def test_what_a_hung_thread_has_counted_is_kept_while_another_one_polls(
     any_mpi, own_process, compiled, tmp_path, end
 ):

@@ -58,7 +58,7 @@ def test_an_allocation_that_fails_elsewhere_ends_in_a_sentence_or_in_data(mpi, p
     num_refused = num_ended = num_said = 0
     for allowed in PARTS[part]:
         command = [program(flavour, "failing_anywhere"), who, allowed, part]
-        status, output = run_ranks(flavour, 2, command, {}, 20)
+        status, output = run_ranks(flavour, 2, command, {}, 60)
         num_refused += "refused at" in output
         assert status is not None, f"hangs with allocation {allowed} of {part}: {output[-2000:]}"
         assert status != 0 or "delivered" in output, output[-2000:]

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.analysis.stuck.verdict import judge
 from earlybird.data import recorded_page
 from earlybird.launch.running_ranks import look, shared_pages
 from earlybird.machine.flavours import find_flavour
 from earlybird.toolchain.build import RECORDER, features, library_path
 from tests.conftest import EARLYBIRD, assert_refused
-from tests.stuck_job import pages_of_a_job
+from tests.stuck_job import pages_of_a_job, until_said
 
 pytestmark = pytest.mark.mpi
 
@@ -116,7 +117,7 @@ def test_planted_hangs(mpi, own_process, command, mode):
     ],
 )
 def test_epochs_that_do_not_end(mpi, own_process, command, mode, text):
-    program = ["timeout", "8", *command(mpi, mode)]
+    program = until_said("one-sided", text, command(mpi, mode))
     result, answer = stuck(own_process, lambda *_: program, mpi, mode, "--stop")
     assert (answer["verdict"], answer["guilty"][0]) == ("one-sided", 2), answer["sentence"]
     assert text in answer["sentence"]
@@ -127,7 +128,7 @@ def test_epochs_that_do_not_end(mpi, own_process, command, mode, text):
 def test_a_partition_that_is_never_ready(mpi, own_process, command):
     if not features(find_flavour(mpi)).get("has_partitioned"):
         pytest.skip("this MPI has no partitioned communication")
-    program = ["timeout", "8", *command(mpi, "partition")]
+    program = until_said("partitioned", "3 of 4 partitions ready", command(mpi, "partition"))
     result, answer = stuck(own_process, lambda *_: program, mpi, "partition", "--stop")
     assert (answer["verdict"], answer["guilty"]) == ("partitioned", [1]), answer["sentence"]
     assert "3 of 4 partitions ready" in answer["sentence"]
@@ -135,6 +136,7 @@ def test_a_partition_that_is_never_ready(mpi, own_process, command):
 
 
 @pytest.mark.thorough
+@pytest.mark.measures_time("a rank is late for three seconds, in which that is to be said")
 def test_a_call_that_an_error_handler_left_does_not_stay_open(mpi, own_process, command):
     result, answer = stuck(own_process, command, mpi, "jumps", "--stop")
     assert result.returncode == 0, answer.get("sentence")
@@ -181,7 +183,7 @@ def test_ranks_that_compute_are_not_stopped(mpi, own_process, command, mode):
 
 @pytest.mark.thorough
 def test_a_stopped_rank_is_named_and_goes_on(mpi, own_process, command):
-    program = ["timeout", "8", *command(mpi, "stopped")]
+    program = until_said("stopped", "rank 2", command(mpi, "stopped"))
     result, answer = stuck(own_process, lambda *_: program, mpi, "stopped", "--stop")
     assert (answer["verdict"], answer["guilty"]) == ("stopped", [2]), answer["sentence"]
     assert result.returncode not in (0, 1)
@@ -202,13 +204,10 @@ def test_where_looks_at_a_job_that_hangs_and_leaves_it(any_mpi, own_process, com
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        end_s = time.monotonic() + 30
-        while time.monotonic() < end_s:
-            states = look(tmp_path / "rec") if (tmp_path / "rec").exists() else {}
-            if any(thread.call == "MPI_Recv" for state in states.values() for thread in state.threads):
-                break
+        end_s = time.monotonic() + 60
+        while not ((tmp_path / "rec").exists() and judge(look(tmp_path / "rec")).verdict == "deadlock"):
+            assert time.monotonic() < end_s and job.poll() is None
             time.sleep(0.2)
-        time.sleep(1)
         result = own_process("where", "rec")
         assert result.stdout.startswith("Deadlock: rank 1 is in MPI_Recv from rank 3, tag 5")
         assert "Where the ranks are" in result.stdout
@@ -320,7 +319,7 @@ def test_an_agent_removes_no_pages_of_another_namespace(mpi, tmp_path):
                 (folder / "rank-0.open").write_bytes(data.tobytes())
         start = 'exec 3< "$1"; exec "$0" "$1" "$2" 1'
         subprocess.run(["bash", "-c", start, agent, folders["own"], tmp_path / "rank-0.pages"], check=True)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while folders["own"].exists() and time.monotonic() < until:
             time.sleep(0.05)
         assert not folders["stale"].exists()

@@ -56,7 +56,6 @@ def running(command, mpi, mode, tmp_path, *options) -> Iterator[subprocess.Popen
         while len(list(files_of_agents(tmp_path / "rec"))) < 2:
             assert time.monotonic() < end_s and job.poll() is None, job.communicate()
             time.sleep(0.2)
-        time.sleep(1)
         yield job
     finally:
         if job.poll() is None:
@@ -85,8 +84,16 @@ def where(own_process):
     return json.loads(own_process("where", "rec", "--json").stdout)
 
 
+def where_says(own_process, verdict):
+    """The answer, once it has the verdict."""
+    end_s = time.monotonic() + 60
+    while (answer := where(own_process))["verdict"] != verdict:
+        assert time.monotonic() < end_s, answer["sentence"]
+    return answer
+
+
 def assert_nothing_is_left(cluster):
-    end_s = time.monotonic() + 10
+    end_s = time.monotonic() + 60
     while left := [*processes_on(cluster, 0, "page_agent"), *processes_on(cluster, 1, "page_agent")]:
         assert time.monotonic() < end_s, left
         time.sleep(0.2)
@@ -106,8 +113,7 @@ def test_a_deadlock_between_two_nodes_ends_the_job(mpi, cluster, command, own_pr
 
 def test_where_sees_the_ranks_of_other_nodes(any_mpi, cluster, command, own_process, tmp_path):
     with running(command, any_mpi, "receives", tmp_path):
-        answer = where(own_process)
-        assert (answer["verdict"], answer["cycle"]) == ("deadlock", [1, 3]), answer["sentence"]
+        assert where_says(own_process, "deadlock")["cycle"] == [1, 3]
         agents = [agent for number in (0, 1) for agent in processes_on(cluster, number, "page_agent")]
         assert len(agents) == 2
         assert all(agent.num_fds() <= 5 for agent in agents)
@@ -117,28 +123,24 @@ def test_where_sees_the_ranks_of_other_nodes(any_mpi, cluster, command, own_proc
 
 def test_a_stopped_node_is_unreachable(any_mpi, cluster, command, own_process, tmp_path):
     with running(command, any_mpi, "receives", tmp_path):
+        where_says(own_process, "deadlock")
         stopped = processes_on(cluster, 1, "record_stuck", "page_agent")
         assert len(stopped) == 3
         for process in stopped:
             process.suspend()
         try:
-            answer = where(own_process)
-            assert (answer["verdict"], answer["guilty"]) == ("unreachable", [2, 3]), answer["sentence"]
+            answer = where_says(own_process, "unreachable")
+            assert answer["guilty"] == [2, 3], answer["sentence"]
             assert "ranks 2 and 3 on node1 cannot be seen" in answer["sentence"]
         finally:
             for process in stopped:
                 process.resume()
-        end_s = time.monotonic() + 20
-        while (answer := where(own_process))["verdict"] != "deadlock":
-            assert time.monotonic() < end_s, answer["sentence"]
+        where_says(own_process, "deadlock")
 
 
 def test_a_stopped_rank_of_another_node_is_named(any_mpi, command, own_process, tmp_path):
     with running(command, any_mpi, "stopped", tmp_path):
-        end_s = time.monotonic() + 20
-        while (answer := where(own_process))["verdict"] != "stopped":
-            assert time.monotonic() < end_s, answer["sentence"]
-        assert answer["guilty"] == [2]
+        assert where_says(own_process, "stopped")["guilty"] == [2]
 
 
 @contextlib.contextmanager
@@ -163,17 +165,16 @@ def link_down(cluster, number):
 
 def test_a_link_that_is_down_is_named(any_mpi, cluster, command, own_process, tmp_path):
     with running(command, any_mpi, "exchange", tmp_path):
-        assert where(own_process)["verdict"] == "running"
+        where_says(own_process, "running")
         with link_down(cluster, 1):
-            end_s = time.monotonic() + 30
-            while (answer := where(own_process))["verdict"] != "unreachable":
-                assert time.monotonic() < end_s, answer["sentence"]
+            answer = where_says(own_process, "unreachable")
             assert answer["guilty"] == [0, 3]
             assert "node0 has sent, and that does not arrive" in answer["sentence"].replace("node1", "node0")
 
 
-def test_a_node_that_vanishes_is_named_at_the_end(any_mpi, cluster, command, tmp_path):
+def test_a_node_that_vanishes_is_named_at_the_end(any_mpi, cluster, command, own_process, tmp_path):
     with running(command, any_mpi, "receives", tmp_path) as job:
+        where_says(own_process, "deadlock")
         for process in processes_on(cluster, 1, "page_agent", "record_stuck"):
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGKILL)

@@ -51,11 +51,11 @@ def program(compiled):
     return make
 
 
-def answer_of(own_process, mpi, *command, **more):
+def answer_of(own_process, mpi, *command, limit="1s", **more):
     """The status and the JSON of `record --stuck --stop`."""
     result = own_process(
-        "record", "-o", "rec", "--mpi", mpi, "--stuck", "2s", "--stop", "--json", "--", *command, check=False,
-        timeout=90, **more,
+        "record", "-o", "rec", "--mpi", mpi, "--stuck", limit, "--stop", "--json", "--", *command,
+        check=False, timeout=90, **more,
     )  # fmt: skip
     return result, json.loads(result.stdout)
 
@@ -90,7 +90,7 @@ def cluster():
 @pytest.mark.parametrize("mode", ON_NODES)
 def test_planted_hangs_on_two_nodes(mpi, own_process, program, cluster, mode):
     nodes = [EARLYBIRD, "cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x2"]
-    assert_planted(*answer_of(own_process, mpi, *nodes, "--", program(mpi), mode), mode)
+    assert_planted(*answer_of(own_process, mpi, *nodes, "--", program(mpi), mode, limit="2s"), mode)
 
 
 def test_a_program_of_mpi4py_that_hangs(mpi, own_process, program, tmp_path):

@@ -16,6 +16,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 COUNTING = ("wire/tracking.c", "process/thread.c", "segmentation/segment.c")
 LOCKING = ("channel/issue.c", "process/thread.c", "segmentation/segment.c")
 ROUNDS = 800
+SANITIZERS = pytest.mark.parametrize("sanitizer", ["", pytest.param("thread", marks=pytest.mark.thorough)])
 
 
 def run(folder, compiler, environment, program, parts, sanitizer, threads):
@@ -31,13 +32,13 @@ def run(folder, compiler, environment, program, parts, sanitizer, threads):
         assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("sanitizer", ["", "thread"])
+@SANITIZERS
 def test_a_segment_is_complete_once_when_its_owner_and_other_threads_count(tmp_path, sanitizer):
     run(tmp_path, "cc", None, "count_beside_owner.c", COUNTING, sanitizer, (1, 2, 4))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("sanitizer", ["", "thread"])
+@SANITIZERS
 def test_one_thread_at_a_time_enters_the_mpi_and_every_segment_is_sent(any_mpi, tmp_path, sanitizer):
     mpi = find_flavour(any_mpi)
     run(

@@ -15,7 +15,7 @@ SUITE = ("measure", "pingpong", "--print-script", "slurm")
 
 
 def checked(script: str) -> str:
-    result = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, timeout=10)
+    result = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
     return script
 

@@ -51,7 +51,7 @@ def test_a_command_that_gets_a_signal_twice_ends_in_order(number):
         for _ in range(2):
             process.send_signal(number)
             time.sleep(0.1)
-        printed, said = process.communicate(timeout=30)
+        printed, said = process.communicate(timeout=60)
     assert (process.returncode, printed, said) == (130, "ended in order\n", "earlybird: interrupted\n")
 
 
@@ -60,7 +60,7 @@ def test_the_end_of_a_terminal_that_nohup_has_ignored_interrupts_nothing():
     with subprocess.Popen([sys.executable, "-c", ignoring], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "waits\n"
         process.send_signal(signal.SIGHUP)
-        printed, _ = process.communicate(timeout=30)
+        printed, _ = process.communicate(timeout=60)
     assert (process.returncode, printed) == (0, "ended in order\n")
 
 

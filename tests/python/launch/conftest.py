@@ -34,7 +34,7 @@ def call(tmp_path):
         environment = {"PATH": f"{shims}:{real}:/usr/bin:/bin", f"{PREFIX}LIBRARY": LIBRARY}
         environment |= {f"{PREFIX}FAMILY": family, f"{PREFIX}BIN": str(real)} | variables
         result = subprocess.run(
-            [program or shims / name, *arguments], env=environment, capture_output=True, text=True, timeout=20
+            [program or shims / name, *arguments], env=environment, capture_output=True, text=True, timeout=60
         )
         assert result.returncode == 0, result.stderr
         *got, own, path = result.stdout.splitlines()

@@ -207,7 +207,7 @@ def test_a_script_with_a_launchers_name_runs_once(programs, tmp_path, monkeypatc
         [str(script), "-n", "2"], mpi, dict(os.environ), library=tmp_path / "libearlybird.so"
     )
     command_programs.programs_of([str(script), "./app"], mpi, dict(os.environ))
-    subprocess.run(command, env=environment, check=True, timeout=30)
+    subprocess.run(command, env=environment, check=True, timeout=60)
     assert (tmp_path / "runs").read_text() == "-n 2\n"
 
 

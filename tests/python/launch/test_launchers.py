@@ -71,7 +71,7 @@ def test_mpiexec_of_pals_is_known_by_its_place(call, tmp_path, folder):
 def test_what_cannot_be_done_is_said_with_what_to_write_instead(call, name, arguments):
     environment = {"PATH": f"{call.shims}:{call.real}:/usr/bin:/bin", f"{PREFIX}LIBRARY": LIBRARY}
     result = subprocess.run(
-        [call.shims / name, *arguments], env=environment, capture_output=True, text=True, timeout=20
+        [call.shims / name, *arguments], env=environment, capture_output=True, text=True, timeout=60
     )
     assert result.stdout.splitlines()[: len(arguments)] == arguments
     (sentence,) = result.stderr.splitlines()

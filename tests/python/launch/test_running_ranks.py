@@ -96,7 +96,7 @@ def waiting_thread(wait, reader):
     """Start a thread that waits; it ends with the write end of the pipe `reader`."""
     thread = threading.Thread(target=wait, args=(reader,), daemon=True)
     thread.start()
-    end_s = time.monotonic() + 10
+    end_s = time.monotonic() + 60
     while not running_ranks._waits_in(os.getpid(), thread.native_id).startswith(
         running_ranks._WAITS_FOR_EVENT
     ):

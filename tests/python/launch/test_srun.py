@@ -160,7 +160,7 @@ def cpus_bound(folder, layout, threads, rank, allowed) -> str:
     stand_in.chmod(0o755)
     environment = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_PROCID": str(rank)}
     result = subprocess.run(
-        ["/bin/sh", script, "kernel", "a b"], env=environment, capture_output=True, text=True, timeout=10
+        ["/bin/sh", script, "kernel", "a b"], env=environment, capture_output=True, text=True, timeout=60
     )
     if result.returncode != 0:
         return result.stderr.strip()

@@ -32,7 +32,7 @@ def open_page(path: Path, folder: Path, *flags: str) -> tuple[str, list[str]]:
     log = folder / "net.json"
     command = [BROWSER, *QUIET, *flags, f"--user-data-dir={folder / 'browser'}", f"--log-net-log={log}",
                "--dump-dom", path.as_uri()]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     # The browser sends requests of its own; those of the page carry the site of the page.
     lines = [line for line in log.read_text(errors="replace").splitlines() if "{site=file://" in line]
     requests = [
