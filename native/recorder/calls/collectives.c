@@ -19,7 +19,9 @@ static void counted_rooted(const eb_span *span, unsigned call, int rc, const eb_
 #define COMMUNICATOR eb_span_communicator(&span, comm)
 static int num_peers(const eb_communicator *communicator) { return communicator ? communicator->peers.num : 0; }
 
-EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Barrier, (MPI_Comm comm), (comm), EB_ABOUT_ALL, counted(&span, call, rc, COMMUNICATOR, 0))
+EB_WRAP_QUICK(EB_CALL_ALONE, MPI_Barrier, EB_NEXT(MPI_Barrier), (MPI_Comm comm), (comm),
+              EB_COLLECTIVE_QUICKLY(MPI_Barrier, (comm), EB_UNSIZED(EB_NO_ROOT)), EB_ABOUT_ALL,
+              counted(&span, call, rc, COMMUNICATOR, 0))
 EB_WRAP_ABOUT(EB_CALL_OPEN, MPI_Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request), EB_ABOUT_ALL,
               EB_OPENED_COLLECTIVE(counted(&span, call, rc, COMMUNICATOR, 0)))
 EB_PERSISTENT(MPI_Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request *request), (comm, info, request),
@@ -27,7 +29,7 @@ EB_PERSISTENT(MPI_Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request *requ
 
 #define BCAST(COUNT, DISPLACEMENT) void *buffer, COUNT count, MPI_Datatype datatype, int root, MPI_Comm comm
 #define BCAST_ARGUMENTS buffer, count, datatype, root, comm
-EB_COLLECTIVE(Bcast, Ibcast, BCAST, BCAST_ARGUMENTS, EB_ENTERS(root, eb_known_bytes(&span, count, datatype)),
+EB_COLLECTIVE(Bcast, Ibcast, BCAST, BCAST_ARGUMENTS, EB_SIZED(root, count, datatype),
               counted_rooted(&span, call, rc, COMMUNICATOR, root, root == MPI_PROC_NULL ? 0 : eb_bytes(&span, count, datatype)))
 
 /* Of MPI_Gather and MPI_Scatter the root's part is the buffer with a block for each rank. Arguments that the standard says
@@ -45,10 +47,10 @@ static void gathered(const eb_span *span, unsigned call, int rc, eb_communicator
   const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, void *recvbuf, COUNT recvcount, MPI_Datatype recvtype, int root, \
       MPI_Comm comm
 #define BLOCKS_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-EB_COLLECTIVE(Gather, Igather, BLOCKS, BLOCKS_ARGUMENTS, EB_ENTERS(root, EB_BYTES_UNKNOWN),
+EB_COLLECTIVE(Gather, Igather, BLOCKS, BLOCKS_ARGUMENTS, EB_UNSIZED(root),
               gathered(&span, call, rc, COMMUNICATOR, root, sendbuf, sendcount, sendtype, recvcount, recvtype))
 /* The same with the directions exchanged. */
-EB_COLLECTIVE(Scatter, Iscatter, BLOCKS, BLOCKS_ARGUMENTS, EB_ENTERS(root, EB_BYTES_UNKNOWN),
+EB_COLLECTIVE(Scatter, Iscatter, BLOCKS, BLOCKS_ARGUMENTS, EB_UNSIZED(root),
               gathered(&span, call, rc, COMMUNICATOR, root, recvbuf, recvcount, recvtype, sendcount, sendtype))
 
 static void gathered_v(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int root, const void *own,
@@ -64,19 +66,19 @@ static void gathered_v(const eb_span *span, unsigned call, int rc, eb_communicat
   const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, void *recvbuf, const COUNT recvcounts[], \
       const DISPLACEMENT displs[], MPI_Datatype recvtype, int root, MPI_Comm comm
 #define GATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
-EB_COLLECTIVE(Gatherv, Igatherv, GATHERV, GATHERV_ARGUMENTS, EB_ENTERS(root, EB_BYTES_UNKNOWN),
+EB_COLLECTIVE(Gatherv, Igatherv, GATHERV, GATHERV_ARGUMENTS, EB_UNSIZED(root),
               gathered_v(&span, call, rc, COMMUNICATOR, root, sendbuf, sendcount, sendtype, EB_COUNTS(recvcounts), recvtype))
 
 #define SCATTERV(COUNT, DISPLACEMENT)                                                                               \
   const void *sendbuf, const COUNT sendcounts[], const DISPLACEMENT displs[], MPI_Datatype sendtype, void *recvbuf, \
       COUNT recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm
 #define SCATTERV_ARGUMENTS sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-EB_COLLECTIVE(Scatterv, Iscatterv, SCATTERV, SCATTERV_ARGUMENTS, EB_ENTERS(root, EB_BYTES_UNKNOWN),
+EB_COLLECTIVE(Scatterv, Iscatterv, SCATTERV, SCATTERV_ARGUMENTS, EB_UNSIZED(root),
               gathered_v(&span, call, rc, COMMUNICATOR, root, recvbuf, recvcount, recvtype, EB_COUNTS(sendcounts), sendtype))
 
 /* What all ranks pass alike. */
-#define EVEN_BLOCKS EB_ENTERS(EB_NO_ROOT, eb_known_bytes(&span, recvcount, recvtype))
-#define EVEN_COUNTS EB_ENTERS(EB_NO_ROOT, eb_known_bytes(&span, count, datatype))
+#define EVEN_BLOCKS EB_SIZED(EB_NO_ROOT, recvcount, recvtype)
+#define EVEN_COUNTS EB_SIZED(EB_NO_ROOT, count, datatype)
 
 /* A rank's own block, or in place the one that it has in the receive buffer. */
 #define OWN_BLOCK (sendbuf == MPI_IN_PLACE ? eb_bytes(&span, recvcount, recvtype) : eb_bytes(&span, sendcount, sendtype))
@@ -105,7 +107,7 @@ static void gathered_everywhere(const eb_span *span, unsigned call, int rc, eb_c
   const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, void *recvbuf, const COUNT recvcounts[], \
       const DISPLACEMENT displs[], MPI_Datatype recvtype, MPI_Comm comm
 #define ALLGATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-EB_COLLECTIVE(Allgatherv, Iallgatherv, ALLGATHERV, ALLGATHERV_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Allgatherv, Iallgatherv, ALLGATHERV, ALLGATHERV_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               gathered_everywhere(&span, call, rc, COMMUNICATOR, sendbuf, sendcount, sendtype, EB_COUNTS(recvcounts), recvtype))
 
 /* One side of MPI_Alltoallv (`types` NULL: all blocks of one type) or MPI_Alltoallw. Returns its bytes. */
@@ -135,7 +137,7 @@ static void exchanged(const eb_span *span, unsigned call, int rc, eb_communicato
   const void *sendbuf, const COUNT sendcounts[], const DISPLACEMENT sdispls[], MPI_Datatype sendtype, void *recvbuf, \
       const COUNT recvcounts[], const DISPLACEMENT rdispls[], MPI_Datatype recvtype, MPI_Comm comm
 #define ALLTOALLV_ARGUMENTS sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-EB_COLLECTIVE(Alltoallv, Ialltoallv, ALLTOALLV, ALLTOALLV_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Alltoallv, Ialltoallv, ALLTOALLV, ALLTOALLV_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               exchanged(&span, call, rc, COMMUNICATOR, sendbuf == MPI_IN_PLACE, EB_COUNTS(sendcounts), sendtype, NULL,
                         EB_COUNTS(recvcounts), recvtype, NULL))
 
@@ -143,14 +145,14 @@ EB_COLLECTIVE(Alltoallv, Ialltoallv, ALLTOALLV, ALLTOALLV_ARGUMENTS, EB_ABOUT_AL
   const void *sendbuf, const COUNT sendcounts[], const DISPLACEMENT sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, \
       const COUNT recvcounts[], const DISPLACEMENT rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
 #define ALLTOALLW_ARGUMENTS sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-EB_COLLECTIVE(Alltoallw, Ialltoallw, ALLTOALLW, ALLTOALLW_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Alltoallw, Ialltoallw, ALLTOALLW, ALLTOALLW_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               exchanged(&span, call, rc, COMMUNICATOR, sendbuf == MPI_IN_PLACE, EB_COUNTS(sendcounts), MPI_DATATYPE_NULL, sendtypes,
                         EB_COUNTS(recvcounts), MPI_DATATYPE_NULL, recvtypes))
 
 #define REDUCE(COUNT, DISPLACEMENT) \
   const void *sendbuf, void *recvbuf, COUNT count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm
 #define REDUCE_ARGUMENTS sendbuf, recvbuf, count, datatype, op, root, comm
-EB_COLLECTIVE(Reduce, Ireduce, REDUCE, REDUCE_ARGUMENTS, EB_ENTERS(root, eb_known_bytes(&span, count, datatype)),
+EB_COLLECTIVE(Reduce, Ireduce, REDUCE, REDUCE_ARGUMENTS, EB_SIZED(root, count, datatype),
               counted_rooted(&span, call, rc, COMMUNICATOR, root, root == MPI_PROC_NULL ? 0 : eb_bytes(&span, count, datatype)))
 
 #define ALL_REDUCE(COUNT, DISPLACEMENT) \
@@ -179,5 +181,5 @@ static void reduced_scattered(const eb_span *span, unsigned call, int rc, eb_com
 #define REDUCE_SCATTER(COUNT, DISPLACEMENT) \
   const void *sendbuf, void *recvbuf, const COUNT recvcounts[], MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
 #define REDUCE_SCATTER_ARGUMENTS sendbuf, recvbuf, recvcounts, datatype, op, comm
-EB_COLLECTIVE(Reduce_scatter, Ireduce_scatter, REDUCE_SCATTER, REDUCE_SCATTER_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Reduce_scatter, Ireduce_scatter, REDUCE_SCATTER, REDUCE_SCATTER_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               reduced_scattered(&span, call, rc, COMMUNICATOR, EB_COUNTS(recvcounts), datatype))

@@ -2,6 +2,7 @@
  *
  * The calls reset the handles, so those are copied before; statuses of our own replace the ones that the program ignores.
  */
+#include "recorder/calls/quick.h"
 #include "recorder/calls/wrap.h"
 
 /* A request before the call. */
@@ -78,11 +79,12 @@ static uint32_t completed_by_failed(const eb_span *span, int rc, int count, cons
 }
 
 /* The wrapper of a call: what follows where it has completed something. */
-#define ONE(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                           \
+#define ONE(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED, QUICKLY)                                  \
   EB_CALL_OF(kind, name);                                                                              \
-  EB_EXPORT int name PARAMETERS {                                                                      \
+  EB_QUICK_WAY(name, PARAMETERS, ARGUMENTS, QUICKLY) {                                                 \
     MPI_Status own;                                                                                    \
-    eb_span span = eb_span_begin(&name##_call);                                                        \
+    eb_span span = eb_span_open_of(&name##_call, caller);                                              \
+    eb_span_wait(&span);                                                                               \
     const bool may_count = eb_span_may_complete(&span);                                                \
     const copied before = may_count ? copy_one(*request) : (copied){MPI_REQUEST_NULL, EB_TICKET_NONE}; \
     if (may_count && status == MPI_STATUS_IGNORE) status = &own;                                       \
@@ -97,14 +99,41 @@ static uint32_t completed_by_failed(const eb_span *span, int rc, int count, cons
     return rc;                                                                                         \
   }
 
-ONE(EB_CALL_PART, MPI_Wait, (MPI_Request * request, MPI_Status *status), (request, status), true)
-ONE(EB_CALL_POLL, MPI_Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), *flag)
+#define EB_STATUS_OF(status) ((status) == MPI_STATUS_IGNORE ? NULL : (status))
+#define TEST_QUICKLY                                                                              \
+  eb_thread *const quick = eb_quick_thread(caller);                                               \
+  uint16_t place;                                                                                 \
+  if (quick && eb_quick_find(*request, &place) && eb_quick_poll(quick, caller, &MPI_Test_call)) { \
+    const int rc = EB_NEXT(MPI_Test)(request, flag, status);                                      \
+    const bool is = place != EB_QUICK_NO_PLACE && (rc != MPI_SUCCESS || *flag) &&                 \
+                    eb_quick_is_complete(rc, *request, EB_STATUS_OF(status));                     \
+    if (is) eb_quick_complete(place);                                                             \
+    eb_quick_polled(quick, is);                                                                   \
+    return rc;                                                                                    \
+  }
+#define WAIT_QUICKLY                                                                                          \
+  eb_thread *const quick = eb_quick_thread(caller);                                                           \
+  uint16_t place;                                                                                             \
+  if (quick && eb_quick_mark(quick, *request, &place)) {                                                      \
+    const uint64_t now_ns = eb_quick_now(quick);                                                              \
+    if (now_ns) {                                                                                             \
+      eb_quick_wait(quick, caller, &MPI_Wait_call, now_ns, 1);                                                \
+      const int rc = EB_NEXT(MPI_Wait)(request, status);                                                      \
+      const bool is = place != EB_QUICK_NO_PLACE && eb_quick_is_complete(rc, *request, EB_STATUS_OF(status)); \
+      if (is) eb_quick_complete(place);                                                                       \
+      eb_quick_leave(quick, is);                                                                              \
+      return rc;                                                                                              \
+    }                                                                                                         \
+  }
+ONE(EB_CALL_PART, MPI_Wait, (MPI_Request * request, MPI_Status *status), (request, status), true, WAIT_QUICKLY)
+ONE(EB_CALL_POLL, MPI_Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), *flag, TEST_QUICKLY)
 
 /* Those that complete all, or none. */
-#define ALL(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                     \
+#define ALL(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED, QUICKLY)                                            \
   EB_CALL_OF(kind, name);                                                                                        \
-  EB_EXPORT int name PARAMETERS {                                                                                \
-    eb_span span = eb_span_begin(&name##_call);                                                                  \
+  EB_QUICK_WAY(name, PARAMETERS, ARGUMENTS, QUICKLY) {                                                           \
+    eb_span span = eb_span_open_of(&name##_call, caller);                                                        \
+    eb_span_wait(&span);                                                                                         \
     const copies before = copy(&span, count, requests, statuses);                                                \
     statuses = before.statuses;                                                                                  \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                                      \
@@ -119,9 +148,40 @@ ONE(EB_CALL_POLL, MPI_Test, (MPI_Request * request, int *flag, MPI_Status *statu
     return rc;                                                                                                   \
   }
 
-ALL(EB_CALL_PART, MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses), true)
+/* False: not quick. */
+EB_QUICK bool mark_all(eb_thread *thread, int count, const MPI_Request *requests) {
+  if (!thread || count > EB_AWAITED_REQUESTS) return false;
+  for (int r = 0; r < count; r++)
+    if (!eb_quick_mark(thread, requests[r], &thread->places[r])) return false;
+  return true;
+}
+
+EB_QUICK uint32_t complete_all(const eb_thread *thread, int rc, int count, const MPI_Request *after, const MPI_Status *statuses) {
+  uint32_t num = 0;
+  for (int r = 0; r < count; r++) {
+    if (thread->places[r] == EB_QUICK_NO_PLACE) continue;
+    if (rc != MPI_SUCCESS && !eb_quick_is_complete(rc, after[r], statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[r])) continue;
+    eb_quick_complete(thread->places[r]);
+    num++;
+  }
+  return num;
+}
+
+#define WAITALL_QUICKLY                                                                         \
+  eb_thread *const quick = eb_quick_thread(caller);                                             \
+  if (mark_all(quick, count, requests)) {                                                       \
+    const uint64_t now_ns = eb_quick_now(quick);                                                \
+    if (now_ns) {                                                                               \
+      eb_quick_wait(quick, caller, &MPI_Waitall_call, now_ns, count > 0 ? (uint32_t)count : 0); \
+      const int rc = EB_NEXT(MPI_Waitall)(count, requests, statuses);                           \
+      eb_quick_leave(quick, complete_all(quick, rc, count, requests, statuses));                \
+      return rc;                                                                                \
+    }                                                                                           \
+  }
+ALL(EB_CALL_PART, MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses), true,
+    WAITALL_QUICKLY)
 ALL(EB_CALL_POLL, MPI_Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
-    (count, requests, flag, statuses), *flag)
+    (count, requests, flag, statuses), *flag, )
 
 /* Those that complete one of several. */
 #define ANY(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                    \

@@ -39,16 +39,22 @@ BOTH_COUNTS_OF_ALL(MPI_File_write_at_all, WRITE_AT, (fh, offset, buf, count, dat
 #define IWRITE(COUNT) (MPI_File fh, const void *buf, COUNT count, MPI_Datatype datatype, MPI_Request *request)
 #define IREAD_AT(COUNT) (MPI_File fh, MPI_Offset offset, void *buf, COUNT count, MPI_Datatype datatype, MPI_Request *request)
 #define IWRITE_AT(COUNT) (MPI_File fh, MPI_Offset offset, const void *buf, COUNT count, MPI_Datatype datatype, MPI_Request *request)
+#define ALL_WITH_REQUEST_OF(name, PARAMETERS, ARGUMENTS)                                                \
+  EB_WRAP_ABOUT(EB_CALL_OPEN, name, PARAMETERS, ARGUMENTS, eb_file_enters(&span, fh), EB_OPENED(BYTES); \
+                if (rc == MPI_SUCCESS) eb_file_posts(&span, call, *request))
+#define ALL_WITH_REQUEST(name, PARAMETERS, ARGUMENTS)   \
+  ALL_WITH_REQUEST_OF(name, PARAMETERS(int), ARGUMENTS) \
+  EB_LARGE(ALL_WITH_REQUEST_OF(name##_c, PARAMETERS(MPI_Count), ARGUMENTS))
 WITH_REQUEST(MPI_File_iread, IREAD, (fh, buf, count, datatype, request))
-WITH_REQUEST(MPI_File_iread_all, IREAD, (fh, buf, count, datatype, request))
+ALL_WITH_REQUEST(MPI_File_iread_all, IREAD, (fh, buf, count, datatype, request))
 WITH_REQUEST(MPI_File_iread_shared, IREAD, (fh, buf, count, datatype, request))
 WITH_REQUEST(MPI_File_iwrite, IWRITE, (fh, buf, count, datatype, request))
-WITH_REQUEST(MPI_File_iwrite_all, IWRITE, (fh, buf, count, datatype, request))
+ALL_WITH_REQUEST(MPI_File_iwrite_all, IWRITE, (fh, buf, count, datatype, request))
 WITH_REQUEST(MPI_File_iwrite_shared, IWRITE, (fh, buf, count, datatype, request))
 WITH_REQUEST(MPI_File_iread_at, IREAD_AT, (fh, offset, buf, count, datatype, request))
-WITH_REQUEST(MPI_File_iread_at_all, IREAD_AT, (fh, offset, buf, count, datatype, request))
+ALL_WITH_REQUEST(MPI_File_iread_at_all, IREAD_AT, (fh, offset, buf, count, datatype, request))
 WITH_REQUEST(MPI_File_iwrite_at, IWRITE_AT, (fh, offset, buf, count, datatype, request))
-WITH_REQUEST(MPI_File_iwrite_at_all, IWRITE_AT, (fh, offset, buf, count, datatype, request))
+ALL_WITH_REQUEST(MPI_File_iwrite_at_all, IWRITE_AT, (fh, offset, buf, count, datatype, request))
 
 /* Split collectives: bytes at the begin, time at both. */
 #define READ_BEGIN(COUNT) (MPI_File fh, void *buf, COUNT count, MPI_Datatype datatype)

@@ -40,23 +40,23 @@ static void exchanged(const eb_span *span, unsigned call, int rc, const eb_commu
 #define BLOCKS(COUNT, DISPLACEMENT) \
   const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, void *recvbuf, COUNT recvcount, MPI_Datatype recvtype, MPI_Comm comm
 #define BLOCKS_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-EB_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather, BLOCKS, BLOCKS_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather, BLOCKS, BLOCKS_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               COUNTED(EACH(sendcount, sendtype), EACH(recvcount, recvtype)))
-EB_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall, BLOCKS, BLOCKS_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall, BLOCKS, BLOCKS_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               COUNTED(EACH(sendcount, sendtype), EACH(recvcount, recvtype)))
 
 #define ALLGATHERV(COUNT, DISPLACEMENT)                                                                 \
   const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, void *recvbuf, const COUNT recvcounts[], \
       const DISPLACEMENT displs[], MPI_Datatype recvtype, MPI_Comm comm
 #define ALLGATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-EB_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv, ALLGATHERV, ALLGATHERV_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv, ALLGATHERV, ALLGATHERV_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               COUNTED(EACH(sendcount, sendtype), OF_COUNTS(recvcounts, recvtype)))
 
 #define ALLTOALLV(COUNT, DISPLACEMENT)                                                                               \
   const void *sendbuf, const COUNT sendcounts[], const DISPLACEMENT sdispls[], MPI_Datatype sendtype, void *recvbuf, \
       const COUNT recvcounts[], const DISPLACEMENT rdispls[], MPI_Datatype recvtype, MPI_Comm comm
 #define ALLTOALLV_ARGUMENTS sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-EB_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, ALLTOALLV, ALLTOALLV_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, ALLTOALLV, ALLTOALLV_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               COUNTED(OF_COUNTS(sendcounts, sendtype), OF_COUNTS(recvcounts, recvtype)))
 
 /* Displacements are always MPI_Aint here. */
@@ -64,5 +64,5 @@ EB_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, ALLTOALLV, ALLTOALLV_ARGU
   const void *sendbuf, const COUNT sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, \
       const COUNT recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
 #define ALLTOALLW_ARGUMENTS sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-EB_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw, ALLTOALLW, ALLTOALLW_ARGUMENTS, EB_ABOUT_ALL,
+EB_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw, ALLTOALLW, ALLTOALLW_ARGUMENTS, EB_UNSIZED(EB_NO_ROOT),
               COUNTED(OF_TYPES(sendcounts, sendtypes), OF_TYPES(recvcounts, recvtypes)))

@@ -1,4 +1,5 @@
 /* MPI_Recv and the calls like it, and probes. The peer and the size of a message are those of its status. */
+#include "recorder/calls/quick.h"
 #include "recorder/calls/received.h"
 #include "recorder/calls/wrap.h"
 
@@ -43,12 +44,22 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
   eb_requests_add(eb_request_key(*request), &receive);
 }
 
+#define QUICKLY(name, CALL, RECEIVED)                                                                  \
+  eb_thread *const quick = eb_quick_message(caller, &name##_call, count, datatype, source, tag, comm); \
+  if (quick) {                                                                                         \
+    const int rc = CALL;                                                                               \
+    if (rc == MPI_SUCCESS) RECEIVED;                                                                   \
+    eb_quick_leave(quick, 0);                                                                          \
+    return rc;                                                                                         \
+  }
 /* A status of our own where the program wants none. */
 #define BLOCKING(name, COUNT)                                                                                                 \
   EB_CALL_OF(EB_CALL_PART, name);                                                                                             \
-  EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status) { \
+  EB_QUICK_WAY(name, (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status), \
+               (buf, count, datatype, source, tag, comm, status),                                                             \
+               QUICKLY(name, EB_NEXT(name)(buf, count, datatype, source, tag, comm, status), eb_quick_count(quick, false))) { \
     MPI_Status own;                                                                                                           \
-    eb_span span = eb_span_open(&name##_call);                                                                                \
+    eb_span span = eb_span_open_of(&name##_call, caller);                                                                     \
     eb_span_about(&span, source, tag, comm, eb_known_bytes(&span, count, datatype));                                          \
     eb_span_wait(&span);                                                                                                      \
     eb_span_receives(&span);                                                                                                  \
@@ -69,13 +80,15 @@ static void created(const eb_span *span, unsigned call, int rc, eb_communicator 
   if (rc == MPI_SUCCESS && kind == EB_REQUEST_RECEIVE)
     eb_span_posts(span, *request, EB_AWAITED_RECEIVE, call, communicator, eb_world_rank(communicator, source), tag, bytes, 0);
 }
-#define WITH_REQUEST(WRAP, name, COUNT, kind, SERIAL)                                                                           \
-  WRAP(name, (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request),         \
-       (buf, count, datatype, source, tag, comm, request),                                                                      \
-       created(&span, call, rc, eb_span_communicator(&span, comm), source, tag, eb_bytes(&span, count, datatype), kind, SERIAL, \
-               request))
-#define NON_BLOCKING(name, COUNT) WITH_REQUEST(EB_WRAP_OPEN, name, COUNT, EB_REQUEST_RECEIVE, eb_trace_post())
-#define PERSISTENT(name, COUNT) WITH_REQUEST(EB_WRAP, name, COUNT, EB_REQUEST_PERSISTENT_RECEIVE, 0)
+#define PARAMETERS(COUNT) (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
+#define ARGUMENTS (buf, count, datatype, source, tag, comm, request)
+#define CREATED(kind, SERIAL) \
+  created(&span, call, rc, eb_span_communicator(&span, comm), source, tag, eb_bytes(&span, count, datatype), kind, SERIAL, request)
+#define NON_BLOCKING(name, COUNT)                                                                             \
+  EB_WRAP_QUICK(EB_CALL_OPEN, name, EB_NEXT(name), PARAMETERS(COUNT), ARGUMENTS,                              \
+                QUICKLY(name, EB_NEXT(name) ARGUMENTS, eb_quick_post(quick, *request, EB_AWAITED_RECEIVE)), , \
+                CREATED(EB_REQUEST_RECEIVE, eb_trace_post()))
+#define PERSISTENT(name, COUNT) EB_WRAP(name, PARAMETERS(COUNT), ARGUMENTS, CREATED(EB_REQUEST_PERSISTENT_RECEIVE, 0))
 
 BLOCKING(MPI_Recv, int)
 NON_BLOCKING(MPI_Irecv, int)
@@ -91,5 +104,12 @@ static void probed(const eb_span *span, unsigned call, MPI_Comm comm) {
 
 EB_WRAP_ABOUT(EB_CALL_PART, MPI_Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status),
               eb_span_about(&span, source, tag, comm, EB_BYTES_UNKNOWN), probed(&span, call, comm))
-EB_WRAP_POLL(MPI_Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag, comm, flag, status),
-             probed(&span, call, comm))
+#define PROBED_QUICKLY                                                   \
+  eb_thread *const quick = eb_quick_thread(caller);                      \
+  if (quick && eb_quick_poll(quick, caller, &MPI_Iprobe_call)) {         \
+    const int rc = EB_NEXT(MPI_Iprobe)(source, tag, comm, flag, status); \
+    eb_quick_polled(quick, 0);                                           \
+    return rc;                                                           \
+  }
+EB_WRAP_QUICK(EB_CALL_POLL, MPI_Iprobe, EB_NEXT(MPI_Iprobe), (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status),
+              (source, tag, comm, flag, status), PROBED_QUICKLY, , probed(&span, call, comm))

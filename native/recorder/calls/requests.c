@@ -1,6 +1,24 @@
 /* MPI_Start, MPI_Startall, MPI_Request_free, MPI_Cancel, MPI_Grequest_start. */
+#include "recorder/calls/quick.h"
 #include "recorder/calls/wrap.h"
 #include "recorder/recording/persistent.h"
+
+/* For the next start. Of a receive of any source or tag its status says more. */
+static void remember(MPI_Request request, eb_awaited_kind kind, const eb_request *known) {
+  const bool receives = kind == EB_AWAITED_RECEIVE;
+  const int tag = receives ? known->posted_tag : known->tag;
+  if (known->peer != EB_PEER_NULL && (known->peer < 0 || tag < 0)) return;
+  const eb_awaited_request started = {
+      .bytes = receives ? known->posted_bytes : known->bytes,
+      .call = known->call,
+      .communicator = eb_number_of(known->communicator),
+      .peer = known->peer,
+      .tag = tag,
+      .kind = (uint16_t)(known->peer == EB_PEER_NULL ? EB_AWAITED_NOTHING : kind),
+      .thread = UINT16_MAX,
+  };
+  eb_awaited_remember(eb_request_key(request), &started);
+}
 
 /* Those of persistent collectives are posted where they are counted. */
 static void posted(const eb_span *span, MPI_Request request, const eb_request *known) {
@@ -11,6 +29,7 @@ static void posted(const eb_span *span, MPI_Request request, const eb_request *k
                                : known->kind == EB_REQUEST_PARTITIONED_RECEIVE ? EB_AWAITED_PARTITIONED_RECEIVE
                                                                                : 0;
   if (kind == 0) return;
+  if (eb_recorder_is_quick && (kind == EB_AWAITED_SEND || kind == EB_AWAITED_RECEIVE)) remember(request, kind, known);
   eb_span_posts(span, request, kind, known->call, known->communicator, known->peer, receives ? known->posted_tag : known->tag,
                 receives ? known->posted_bytes : known->bytes, known->partitions);
 }
@@ -31,9 +50,34 @@ static void started(const eb_span *span, const MPI_Request *request) {
   posted(span, *request, &known);
 }
 
+/* False: not quick. */
+EB_QUICK bool start_all(eb_thread *thread, eb_caller caller, const eb_call *call, int count, const MPI_Request *requests) {
+  if (!thread) return false;
+  for (int r = 0; r < count; r++)
+    if (!eb_quick_is_started(eb_request_key(requests[r]))) return false;
+  const uint64_t now_ns = eb_quick_now(thread);
+  if (now_ns == 0) return false;
+  const uint64_t turn = eb_quick_enter(thread, caller, call, now_ns);
+  thread->open->communicator = 0;
+  thread->open->bytes = EB_BYTES_UNKNOWN;
+  eb_quick_about_none(thread->open);
+  thread->awaited->number = 0;
+  eb_quick_entered(thread, turn);
+  for (int r = 0; r < count; r++) eb_quick_start(thread, eb_request_key(requests[r]));
+  return true;
+}
+#define QUICKLY(name, count, requests, ARGUMENTS)                \
+  eb_thread *const quick = eb_quick_thread(caller);              \
+  if (start_all(quick, caller, &name##_call, count, requests)) { \
+    const int rc = EB_NEXT(name) ARGUMENTS;                      \
+    eb_quick_leave(quick, 0);                                    \
+    return rc;                                                   \
+  }
+
 EB_CALL_OF(EB_CALL_OPEN, MPI_Start);
-EB_EXPORT int MPI_Start(MPI_Request *request) {
-  eb_span span = eb_span_begin(&MPI_Start_call);
+EB_QUICK_WAY(MPI_Start, (MPI_Request * request), (request), QUICKLY(MPI_Start, 1, request, (request))) {
+  eb_span span = eb_span_open_of(&MPI_Start_call, caller);
+  eb_span_wait(&span);
   uint64_t own_ticks = 0;
   if (span.thread) {
     started(&span, request);
@@ -49,8 +93,10 @@ EB_EXPORT int MPI_Start(MPI_Request *request) {
 }
 
 EB_CALL_OF(EB_CALL_OPEN, MPI_Startall);
-EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
-  eb_span span = eb_span_begin(&MPI_Startall_call);
+EB_QUICK_WAY(MPI_Startall, (int count, MPI_Request requests[]), (count, requests),
+             QUICKLY(MPI_Startall, count, requests, (count, requests))) {
+  eb_span span = eb_span_open_of(&MPI_Startall_call, caller);
+  eb_span_wait(&span);
   uint64_t own_ticks = 0;
   if (span.thread) {
     for (int r = 0; r < count; r++) started(&span, &requests[r]);
@@ -105,6 +151,7 @@ EB_CALL_OF(EB_CALL_PART, MPI_Cancel);
 EB_EXPORT int MPI_Cancel(MPI_Request *request) {
   eb_span span = eb_span_begin(&MPI_Cancel_call);
   eb_is_any_cancelled = true;
+  eb_recorder_is_quick = false; /* receives may complete without a message */
   const int rc = EB_NEXT(MPI_Cancel)(request);
   if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Cancel_call), NULL, EB_PEER_NONE, 0);

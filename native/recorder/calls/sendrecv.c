@@ -1,4 +1,5 @@
 /* MPI_Sendrecv and its variants: a message each way. The time is counted with the call, not with either message. */
+#include "recorder/calls/quick.h"
 #include "recorder/calls/wrap.h"
 
 static eb_communicator *half_sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag,
@@ -20,13 +21,22 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
   eb_span_of_none(span);
 }
 
-#define BOTH(name, PARAMETERS, ARGUMENTS, RECEIVED)                                                         \
+#define QUICKLY(name, ARGUMENTS, recvcount, recvtype)                                                                       \
+  eb_thread *const quick = eb_quick_exchange(caller, &name##_call, sendcount, sendtype, dest, sendtag, recvcount, recvtype, \
+                                             source, recvtag, comm);                                                        \
+  if (quick) {                                                                                                              \
+    const int rc = EB_NEXT(name) ARGUMENTS;                                                                                 \
+    if (rc == MPI_SUCCESS) eb_quick_count_both(quick);                                                                      \
+    eb_quick_leave(quick, 0);                                                                                               \
+    return rc;                                                                                                              \
+  }
+#define BOTH(name, PARAMETERS, ARGUMENTS, recvcount, recvtype)                                              \
   EB_CALL_OF(EB_CALL_PART, name);                                                                           \
-  EB_EXPORT int name PARAMETERS {                                                                           \
+  EB_QUICK_WAY(name, PARAMETERS, ARGUMENTS, QUICKLY(name, ARGUMENTS, recvcount, recvtype)) {                \
     MPI_Status own;                                                                                         \
-    eb_span span = eb_span_open(&name##_call);                                                              \
+    eb_span span = eb_span_open_of(&name##_call, caller);                                                   \
     eb_span_also_sends(&span, dest, sendtag, comm, eb_known_bytes(&span, sendcount, sendtype));             \
-    eb_span_about(&span, source, recvtag, comm, RECEIVED);                                                  \
+    eb_span_about(&span, source, recvtag, comm, eb_known_bytes(&span, recvcount, recvtype));                \
     eb_span_wait(&span);                                                                                    \
     eb_span_receives(&span);                                                                                \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
@@ -37,17 +47,17 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
     }                                                                                                       \
     return rc;                                                                                              \
   }
-#define SENDRECV(name, COUNT)                                                                                               \
-  BOTH(name,                                                                                                                \
-       (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, COUNT recvcount, \
-        MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status),                                 \
-       (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status),          \
-       eb_known_bytes(&span, recvcount, recvtype))
+#define SENDRECV(name, COUNT)                                                                                                 \
+  BOTH(name,                                                                                                                  \
+       (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, COUNT recvcount,   \
+        MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status),                                   \
+       (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status), recvcount, \
+       recvtype)
 #define REPLACE(name, COUNT)                                                                                              \
   BOTH(name,                                                                                                              \
        (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
         MPI_Status *status),                                                                                              \
-       (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, status), eb_known_bytes(&span, sendcount, sendtype))
+       (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, status), sendcount, sendtype)
 
 SENDRECV(MPI_Sendrecv, int)
 REPLACE(MPI_Sendrecv_replace, int)

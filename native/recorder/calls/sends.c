@@ -1,4 +1,5 @@
 /* MPI_Send and the calls like it: blocking, non-blocking, persistent. */
+#include "recorder/calls/quick.h"
 #include "recorder/calls/wrap.h"
 
 static void sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
@@ -37,17 +38,30 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
 /* `earlybird record --synchronous`: a standard send completes only when it is received, as one that the MPI does not buffer. */
 #define STANDARD(name, synchronous) (__builtin_expect(eb_sends_are_synchronous, 0) ? EB_NEXT(synchronous) : EB_NEXT(name))
 
-#define BLOCKING(name, NEXT, COUNT)                                                                                               \
-  EB_WRAP_NEXT(EB_CALL_PART, name, NEXT, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
-               (buf, count, datatype, dest, tag, comm),                                                                           \
-               eb_span_about(&span, dest, tag, comm, eb_known_bytes(&span, count, datatype)),                                     \
-               sent(&span, call, rc, count, datatype, dest, tag, comm))
-#define NON_BLOCKING(name, NEXT, COUNT)                                                                                       \
-  EB_WRAP_NEXT(EB_CALL_OPEN, name, NEXT,                                                                                      \
-               (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-               (buf, count, datatype, dest, tag, comm, request), ,                                                            \
-               EB_OPENED(sent(&span, call, rc, count, datatype, dest, tag, comm));                                            \
-               posted(&span, call, rc, count, datatype, dest, tag, comm, request))
+#define QUICKLY(name, CALL, POSTED)                                                                  \
+  eb_thread *const quick = eb_quick_message(caller, &name##_call, count, datatype, dest, tag, comm); \
+  if (quick) {                                                                                       \
+    const int rc = CALL;                                                                             \
+    if (rc == MPI_SUCCESS) {                                                                         \
+      eb_quick_count(quick, true);                                                                   \
+      POSTED;                                                                                        \
+    }                                                                                                \
+    eb_quick_leave(quick, 0);                                                                        \
+    return rc;                                                                                       \
+  }
+#define BLOCKING(name, NEXT, COUNT)                                                                                                \
+  EB_WRAP_QUICK(EB_CALL_PART, name, NEXT, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
+                (buf, count, datatype, dest, tag, comm), QUICKLY(name, (NEXT)(buf, count, datatype, dest, tag, comm), ),           \
+                eb_span_about(&span, dest, tag, comm, eb_known_bytes(&span, count, datatype)),                                     \
+                sent(&span, call, rc, count, datatype, dest, tag, comm))
+#define NON_BLOCKING(name, NEXT, COUNT)                                                                                        \
+  EB_WRAP_QUICK(EB_CALL_OPEN, name, NEXT,                                                                                      \
+                (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+                (buf, count, datatype, dest, tag, comm, request),                                                              \
+                QUICKLY(name, (NEXT)(buf, count, datatype, dest, tag, comm, request),                                          \
+                        eb_quick_post(quick, *request, EB_AWAITED_SEND)),                                                      \
+                , EB_OPENED(sent(&span, call, rc, count, datatype, dest, tag, comm));                                          \
+                posted(&span, call, rc, count, datatype, dest, tag, comm, request))
 #define PERSISTENT(name, NEXT, COUNT)                                                                                         \
   EB_WRAP_NEXT(EB_CALL_ALONE, name, NEXT,                                                                                     \
                (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \

@@ -31,6 +31,31 @@
     return rc;                                                                \
   }
 
+/* The same with a quick way before it: see quick.h. QUICKLY returns what the call returns, or goes on. */
+#define EB_UNPACKED(...) __VA_ARGS__
+#define EB_QUICK_WAY(name, PARAMETERS, ARGUMENTS, QUICKLY)                                             \
+  static __attribute__((noinline)) int name##_counted(EB_UNPACKED PARAMETERS, const eb_caller caller); \
+  EB_EXPORT int name PARAMETERS {                                                                      \
+    const eb_caller caller = EB_CALLER;                                                                \
+    QUICKLY;                                                                                           \
+    return name##_counted(EB_UNPACKED ARGUMENTS, caller);                                              \
+  }                                                                                                    \
+  static int name##_counted(EB_UNPACKED PARAMETERS, const eb_caller caller)
+#define EB_WRAP_QUICK(kind, name, NEXT, PARAMETERS, ARGUMENTS, QUICKLY, ABOUT, COUNTED) \
+  EB_CALL_OF(kind, name);                                                               \
+  EB_QUICK_WAY(name, PARAMETERS, ARGUMENTS, QUICKLY) {                                  \
+    eb_span span = eb_span_open_of(&name##_call, caller);                               \
+    ABOUT;                                                                              \
+    eb_span_wait(&span);                                                                \
+    const int rc = (NEXT)ARGUMENTS;                                                     \
+    if (eb_span_returned(&span, rc)) {                                                  \
+      const unsigned call = eb_call_number(&name##_call);                               \
+      COUNTED;                                                                          \
+      eb_span_end(&span);                                                               \
+    }                                                                                   \
+    return rc;                                                                          \
+  }
+
 /* COUNTED of a call that starts a request, which keeps the epoch open whatever is counted. */
 #define EB_OPENED(COUNTED)                     \
   if (rc == MPI_SUCCESS) eb_span_opens(&span); \

@@ -11,6 +11,9 @@ static eb_awaited_communicator without_place;
 eb_page *eb_page_current = &own;
 bool eb_page_is_shared;
 int eb_awaited_num_wild;
+uint64_t eb_awaited_done_send = EB_AWAITED_TAKEN, eb_awaited_done_receive = EB_AWAITED_TAKEN;
+uint64_t eb_awaited_started_keys[EB_AWAITED_STARTED];
+eb_awaited_request eb_awaited_started[EB_AWAITED_STARTED];
 
 _Static_assert(sizeof(eb_awaited_call) == 64 && sizeof(eb_awaited_request) == 64 && sizeof(eb_awaited_channel) == 40 &&
                    sizeof(eb_awaited_communicator) == 216 && sizeof(eb_awaited_head) == 128 && offsetof(eb_page, keys) % 64 == 0,
@@ -28,11 +31,6 @@ static void count(uint64_t *value) {
   else __atomic_store_n(value, *value + 1, __ATOMIC_RELAXED);
 }
 
-static uint32_t hash_of(uint64_t value) { return (uint32_t)(value * 0x9e3779b97f4a7c15u >> 40); }
-
-/* The first of the places that a key may have; a key for which these are taken may have as many more. */
-static uint32_t places_of(uint64_t key) { return hash_of(key) % (EB_AWAITED_REQUESTS / EB_AWAITED_PROBES) * EB_AWAITED_PROBES; }
-
 /* No key has been in its further places as long as it is EB_AWAITED_PROBES. */
 static uint32_t num_probes = EB_AWAITED_PROBES;
 
@@ -46,11 +44,36 @@ static bool take(uint64_t *key) {
   return __atomic_compare_exchange_n(key, &unused, EB_AWAITED_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+void eb_awaited_remember(uint64_t key, const eb_awaited_request *request) {
+  const uint32_t at = eb_awaited_started_at(key);
+  eb_awaited_started[at] = *request;
+  eb_awaited_started_keys[at] = key;
+}
+
+/* Where one thread calls the MPI, a handle that is given out again is that of a request whose completion was not seen, or of all
+ * sends that are complete. */
+static void replace(uint32_t place) {
+  uint64_t *const key = &eb_page_current->keys[place];
+  const eb_awaited_request *const former = &eb_page_current->requests[place];
+  if (eb_awaited_is_wild(former)) eb_awaited_count_wild(-1);
+  __atomic_store_n(key, 0, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 /* So many sends have one handle only if they were complete when they were started: the others need no place. */
 uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind) {
-  const uint32_t first = places_of(key), num = probes();
+  const uint32_t first = eb_awaited_places_of(key), num = probes();
   uint64_t *const keys = eb_page_current->keys;
   uint32_t num_alike = 0;
+  if (eb_awaited_is_done(key)) {
+    if (kind == EB_AWAITED_RECEIVE) eb_awaited_lose(); /* of a message, which its completion would have counted */
+    return EB_AWAITED_REQUESTS;
+  }
+  for (uint32_t p = 0; !eb_page_is_shared && p < num; p++) {
+    const uint32_t place = place_at(first, p);
+    if (keys[place] == key) replace(place);
+    if (keys[place] == 0) return place;
+  }
   for (uint32_t p = 0; p < num; p++) num_alike += __atomic_load_n(&keys[place_at(first, p)], __ATOMIC_RELAXED) == key;
   if (num_alike >= MIN_ALIKE && kind == EB_AWAITED_SEND) return EB_AWAITED_REQUESTS;
   for (uint32_t p = 0; p < 2 * EB_AWAITED_PROBES; p++) {
@@ -68,7 +91,7 @@ uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind) {
  * said so yet, and another thread has got its handle. So what completes is the oldest of them; what a thread starts to wait for
  * is the latest, except those that the call of `but` waits for already. */
 static uint32_t oldest(uint64_t key) {
-  const uint32_t first = places_of(key);
+  const uint32_t first = eb_awaited_places_of(key);
   const eb_awaited_request *const requests = eb_page_current->requests;
   uint32_t found = EB_AWAITED_REQUESTS;
   for (uint32_t probe = 0; probe < probes(); probe++) {
@@ -81,7 +104,7 @@ static uint32_t oldest(uint64_t key) {
 
 static eb_awaited_request *latest(uint64_t key, uint32_t but) {
   eb_awaited_request *last = NULL;
-  const uint32_t serial = eb_awaited_call_of(but)->serial, first = places_of(key);
+  const uint32_t serial = eb_awaited_call_of(but)->serial, first = eb_awaited_places_of(key);
   for (uint32_t probe = 0; probe < probes(); probe++) {
     const uint32_t p = place_at(first, probe);
     eb_awaited_request *const place = &eb_page_current->requests[p];
@@ -114,7 +137,7 @@ void eb_awaited_mark(uint64_t key, uint32_t thread) {
   eb_awaited_request *const place = thread < EB_OPEN_CALLS_MAX ? latest(key, thread) : NULL;
   call->num++;
   if (!place) {
-    if (oldest(key) == EB_AWAITED_REQUESTS) call->num_left_out++; /* else it is one of those that were complete */
+    if (oldest(key) == EB_AWAITED_REQUESTS && !eb_awaited_is_done(key)) call->num_left_out++; /* else it was complete */
     return;
   }
   place->thread = (uint16_t)thread;
@@ -126,17 +149,14 @@ void eb_awaited_ready(uint64_t key, uint32_t num) {
   if (place) (void)__atomic_fetch_add(&place->num_ready, num, __ATOMIC_RELAXED);
 }
 
-static bool is_of(const eb_awaited_channel *channel, uint32_t communicator, int32_t peer, int32_t tag) {
-  return channel->communicator == communicator && channel->peer == peer && channel->tag == tag;
-}
-
-/* NULL: there are too many. Two threads may add the same one, whose counts the reader adds up. */
-static eb_awaited_channel *channel_of(uint32_t communicator, int32_t peer, int32_t tag) {
-  const uint32_t hash = hash_of((uint64_t)(uint32_t)peer << 32 ^ (uint64_t)(uint32_t)tag << 8 ^ communicator);
+/* Two threads may add the same one, whose counts the reader adds up. */
+eb_awaited_channel *eb_awaited_channel_of(uint32_t communicator, int32_t peer, int32_t tag) {
+  eb_awaited_channel *const every = eb_page_current->channels;
+  const uint32_t first = (uint32_t)(eb_awaited_channel_at(communicator, peer, tag) - every);
   for (uint32_t p = 0; p < EB_AWAITED_PROBES; p++) {
-    eb_awaited_channel *const place = &eb_page_current->channels[(hash + p) % EB_AWAITED_CHANNELS];
+    eb_awaited_channel *const place = &every[(first + p) % EB_AWAITED_CHANNELS];
     uint32_t is_used = __atomic_load_n(&place->is_used, __ATOMIC_ACQUIRE);
-    if (is_used == 2 && is_of(place, communicator, peer, tag)) return place;
+    if (is_used == 2 && eb_awaited_is_channel(place, communicator, peer, tag)) return place;
     if (is_used != 0) continue;
     if (!__atomic_compare_exchange_n(&place->is_used, &is_used, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
     place->communicator = communicator;
@@ -149,7 +169,7 @@ static eb_awaited_channel *channel_of(uint32_t communicator, int32_t peer, int32
 }
 
 void eb_awaited_message(bool is_sent, uint32_t communicator, int32_t peer, int32_t tag, uint64_t bytes) {
-  eb_awaited_channel *const channel = channel_of(communicator, peer, tag);
+  eb_awaited_channel *const channel = eb_awaited_channel_of(communicator, peer, tag);
   if (!channel) {
     (void)add(&eb_page_current->awaited.channels_left_out, 1);
     return;

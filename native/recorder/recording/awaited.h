@@ -24,6 +24,7 @@ enum {
   EB_AWAITED_MEMBERS = 8192,
   EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
   EB_AWAITED_NAME = 64,
+  EB_AWAITED_STARTED = 256, /* persistent requests of which it is remembered what they are */
 };
 
 /* Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window. */
@@ -41,6 +42,7 @@ typedef enum {
   EB_AWAITED_PARTITIONED_SEND,
   EB_AWAITED_PARTITIONED_RECEIVE,
   EB_AWAITED_LOCK, /* of a window, from MPI_Win_lock to MPI_Win_unlock: nothing is awaited, but others may wait for its end */
+  EB_AWAITED_NOTHING, /* a request of MPI_PROC_NULL */
 } eb_awaited_kind;
 
 /* What the tag of a lock says. */
@@ -127,11 +129,14 @@ typedef struct {
   eb_awaited_channel channels[EB_AWAITED_CHANNELS];
 } eb_page;
 
+/* Variables that calls read: without the table of the loader. */
+#define EB_OWN __attribute__((visibility("hidden")))
+
 /* That of this process; one that no other process sees before eb_page_create. */
-extern eb_page *eb_page_current;
+EB_OWN extern eb_page *eb_page_current;
 
 /* Several threads may change the tables at once. */
-extern bool eb_page_is_shared;
+EB_OWN extern bool eb_page_is_shared;
 
 /* A place for more of a thread's calls. */
 static inline eb_awaited_call *eb_awaited_call_of(uint32_t thread) {
@@ -139,7 +144,7 @@ static inline eb_awaited_call *eb_awaited_call_of(uint32_t thread) {
 }
 
 /* How many receives are open of which only their status says which message they have taken. */
-extern int eb_awaited_num_wild;
+EB_OWN extern int eb_awaited_num_wild;
 static inline bool eb_awaited_is_wild(const eb_awaited_request *request) {
   return request->kind == EB_AWAITED_RECEIVE && (request->peer < 0 || request->tag == -1); /* EB_TAG_NONE */
 }
@@ -148,12 +153,33 @@ static inline void eb_awaited_count_wild(int by) {
   else eb_awaited_num_wild += by;
 }
 
+/* The handles that the MPI gives to all sends and receives which are complete when they are started, such as those of MPI_PROC_NULL or
+ * small sends: nothing is awaited of these. EB_AWAITED_TAKEN: there is none. */
+EB_OWN extern uint64_t eb_awaited_done_send, eb_awaited_done_receive;
+static inline bool eb_awaited_is_done(uint64_t key) { return key == eb_awaited_done_send || key == eb_awaited_done_receive; }
+
+static inline uint32_t eb_awaited_hash(uint64_t value) { return (uint32_t)(value * 0x9e3779b97f4a7c15u >> 40); }
+
+/* The first of the places that a key may have; a key for which these are taken may have as many more. */
+static inline uint32_t eb_awaited_places_of(uint64_t key) {
+  return eb_awaited_hash(key) % (EB_AWAITED_REQUESTS / EB_AWAITED_PROBES) * EB_AWAITED_PROBES;
+}
+
 /* A request was started: a place for it. EB_AWAITED_REQUESTS: there is none. Then the place is filled. */
 uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind);
 static inline void eb_awaited_post(uint32_t place, uint64_t key, const eb_awaited_request *request) {
   eb_page_current->requests[place] = *request;
   if (eb_awaited_is_wild(request)) eb_awaited_count_wild(1);
   __atomic_store_n(&eb_page_current->keys[place], key, __ATOMIC_RELEASE);
+}
+
+/* What a persistent request is whenever it is started, by its key; only while one thread calls the MPI. */
+EB_OWN extern uint64_t eb_awaited_started_keys[EB_AWAITED_STARTED];
+EB_OWN extern eb_awaited_request eb_awaited_started[EB_AWAITED_STARTED];
+static inline uint32_t eb_awaited_started_at(uint64_t key) { return eb_awaited_hash(key) % EB_AWAITED_STARTED; }
+void eb_awaited_remember(uint64_t key, const eb_awaited_request *request);
+static inline void eb_awaited_forget(uint64_t key) {
+  if (eb_awaited_started_keys[eb_awaited_started_at(key)] == key) eb_awaited_started_keys[eb_awaited_started_at(key)] = 0;
 }
 
 /* It has completed, or is given up; `request`: as it was. False: it has no place. */
@@ -167,6 +193,17 @@ void eb_awaited_mark(uint64_t key, uint32_t thread);
 
 /* Partitions of it are ready. */
 void eb_awaited_ready(uint64_t key, uint32_t num);
+
+/* The messages with the same peer, communicator and tag; NULL: there are too many. */
+eb_awaited_channel *eb_awaited_channel_of(uint32_t communicator, int32_t peer, int32_t tag);
+
+static inline eb_awaited_channel *eb_awaited_channel_at(uint32_t communicator, int32_t peer, int32_t tag) {
+  const uint32_t hash = eb_awaited_hash((uint64_t)(uint32_t)peer << 32 ^ (uint64_t)(uint32_t)tag << 8 ^ communicator);
+  return &eb_page_current->channels[hash % EB_AWAITED_CHANNELS];
+}
+static inline bool eb_awaited_is_channel(const eb_awaited_channel *channel, uint32_t communicator, int32_t peer, int32_t tag) {
+  return channel->communicator == communicator && channel->peer == peer && channel->tag == tag;
+}
 
 /* A message was sent, or received. */
 void eb_awaited_message(bool is_sent, uint32_t communicator, int32_t peer, int32_t tag, uint64_t bytes);

@@ -3,6 +3,7 @@
 #define EB_CALL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef void eb_function(void);
 
@@ -18,6 +19,7 @@ typedef struct {
   const char *name;
   eb_function *next; /* NULL: not looked up yet */
   eb_call_kind kind;
+  uint32_t number; /* eb_call_number, which takes a division: set by eb_calls_begin_numbers */
 } eb_call;
 
 /* The linker puts all descriptors into one array, so that a call is added by its wrapper alone and numbers have no gaps.
@@ -25,12 +27,15 @@ typedef struct {
 extern eb_call eb_calls_begin[] __asm__("__start_eb_calls"), eb_calls_end[] __asm__("__stop_eb_calls");
 
 #define EB_CALL_OF(kind, name) \
-  static eb_call name##_call __attribute__((section("eb_calls"), used, aligned(8))) = {#name, NULL, kind}
+  static eb_call name##_call __attribute__((section("eb_calls"), used, aligned(8))) = {#name, NULL, kind, 0}
 #define EB_CALL(name) EB_CALL_OF(EB_CALL_ALONE, name)
 
 _Static_assert(sizeof(eb_call) % 8 == 0, "descriptors follow each other without gaps");
 static inline unsigned eb_call_number(const eb_call *call) { return (unsigned)(call - eb_calls_begin); }
 static inline unsigned eb_call_num(void) { return (unsigned)(eb_calls_end - eb_calls_begin); }
+
+/* Before recording begins. */
+void eb_calls_begin_numbers(void);
 
 /* Looks the next function up: that of a tool behind the recorder, such as libearlybird, else the MPI's own. Ends the process
  * where there is none: the program could not have been linked. */

@@ -54,7 +54,7 @@ eb_communicator *eb_communicator_of_group(MPI_Group group);
 eb_communicator *eb_communicator_of_number(uint32_t number);
 
 /* Increases when a communicator is freed: what threads remember of handles is void then. */
-extern uint32_t eb_communicators_generation;
+EB_OWN extern uint32_t eb_communicators_generation;
 
 /* All of them, the newest first. */
 eb_communicator *eb_communicators_first(void);

@@ -52,4 +52,10 @@ static void enter(const eb_span *span, MPI_File file, bool closes) {
 }
 
 void eb_file_enters(const eb_span *span, MPI_File file) { enter(span, file, false); }
+void eb_file_posts(const eb_span *span, unsigned call, MPI_Request request) {
+  const uint64_t number = span->thread->awaited->number;
+  if (number == 0) return;
+  eb_span_posts_on(span, request, EB_AWAITED_COLLECTIVE, call, span->thread->open->communicator, number, EB_PEER_NONE, EB_TAG_NONE,
+                   EB_BYTES_UNKNOWN, 0);
+}
 void eb_file_closes(const eb_span *span, MPI_File file) { enter(span, file, true); }

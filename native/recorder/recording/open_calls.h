@@ -20,8 +20,13 @@ typedef struct {
   uint32_t call, communicator; /* 0: none, or not known */
   int32_t peer, tag;           /* as in a trace */
   uint64_t bytes;              /* of its message; UINT64_MAX: not known */
-  uint32_t turn;               /* odd while the thread changes its place */
-  uint32_t progress;           /* calls entered and left, except polls, and requests completed: grows as the thread gets on */
+  union {
+    struct {
+      uint32_t turn;     /* odd while the thread changes its place */
+      uint32_t progress; /* calls entered and left, except polls, and requests completed: grows as the thread gets on */
+    };
+    uint64_t turn_and_progress; /* for whoever changes both at once: the turn is its lower half */
+  };
   uint64_t ended_ticks;        /* of the last call, when it returned */
   uint64_t polling_ticks;      /* since when polls follow each other without success; 0: the call is no poll */
 } eb_open_call;

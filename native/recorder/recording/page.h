@@ -25,7 +25,7 @@ static inline uint64_t eb_page_now_ns(void) {
 
 /* The same for what has an order: later than all before. Threads that may call at once need the clock itself. */
 enum { EB_PAGE_STEP_NS = 16 };
-extern uint64_t eb_page_last_ns;
+EB_OWN extern uint64_t eb_page_last_ns;
 static inline uint64_t eb_page_next_ns(void) {
   if (eb_page_is_shared) return eb_recorder_ticks();
   const uint64_t now_ns = eb_page_now_ns(), next_ns = eb_page_last_ns + EB_PAGE_STEP_NS;

@@ -66,24 +66,10 @@ void eb_persistent_end(const eb_span *span, unsigned call, eb_communicator *comm
 
 static void post(const eb_span *span, MPI_Request handle, const eb_request *request, int root) {
   eb_awaited_communicator *const awaited = request->persistent->awaited;
-  const uint64_t key = eb_request_key(handle), site = span->thread->open->site;
   if (!awaited) return;
-  const uint64_t number = eb_awaited_enter(awaited, request->call, root, EB_BYTES_UNKNOWN, site);
-  const uint32_t place = eb_awaited_place(key, EB_AWAITED_COLLECTIVE);
-  if (place == EB_AWAITED_REQUESTS) return;
-  const eb_awaited_request posted = {
-      .posted_ticks = span->begin_ticks,
-      .bytes = EB_BYTES_UNKNOWN,
-      .number = number,
-      .site = site,
-      .call = request->call,
-      .communicator = awaited->number,
-      .peer = root,
-      .tag = EB_TAG_NONE,
-      .kind = EB_AWAITED_COLLECTIVE,
-      .thread = UINT16_MAX,
-  };
-  eb_awaited_post(place, key, &posted);
+  const uint64_t number = eb_awaited_enter(awaited, request->call, root, EB_BYTES_UNKNOWN, span->thread->open->site);
+  eb_span_posts_on(span, handle, EB_AWAITED_COLLECTIVE, request->call, awaited->number, number, root, EB_TAG_NONE, EB_BYTES_UNKNOWN,
+                   0);
 }
 
 void eb_persistent_started(const eb_span *span, MPI_Request handle, const eb_request *request) {

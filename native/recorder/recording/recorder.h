@@ -31,8 +31,8 @@ typedef struct eb_thread {
   uint64_t due_ticks;  /* when the table is written next */
   uint64_t keep_ticks; /* when what has been counted since is written, in case that the thread hangs */
   eb_open_call *open;  /* where its present call is; `no_page` if it has no place */
-  eb_open_call no_page;
   eb_awaited_call *awaited; /* more of it */
+  eb_open_call no_page;
   eb_sites sites;
   eb_table table;
   eb_epoch epoch;
@@ -56,17 +56,21 @@ typedef struct eb_thread {
   uint64_t posted_ticks;
   bool is_opening; /* the present call has started `opened`, of which its record in the trace says more */
   eb_request opened;
+  uint16_t places[EB_AWAITED_REQUESTS]; /* of the requests that the present call waits for */
 } eb_thread;
 
 /* Standard sends are synchronous. */
-extern bool eb_sends_are_synchronous;
+EB_OWN extern bool eb_sends_are_synchronous;
 
 /* Only pages are kept, as for `earlybird exec --stuck`: calls and messages are not counted, and nothing has epochs. */
-extern bool eb_recorder_keeps_only_pages;
+EB_OWN extern bool eb_recorder_keeps_only_pages;
 static inline bool eb_recorder_counts(void) { return !__builtin_expect(eb_recorder_keeps_only_pages, 0); }
 
 /* Recording has begun and not ended. */
-extern bool eb_recorder_is_on;
+EB_OWN extern bool eb_recorder_is_on;
+
+/* The same of pages alone, of a program of which one thread calls the MPI and that has cancelled nothing: see calls/quick.h. */
+EB_OWN extern bool eb_recorder_is_quick;
 
 /* Preloaded, so the loader has room for it among the variables that need no function call. */
 extern __thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
@@ -355,10 +359,12 @@ static inline void eb_span_entered(const eb_span *span, unsigned call, const eb_
     awaited->number = eb_awaited_enter(communicator->awaited, call, root, bytes, span->thread->open->site);
 }
 
-/* The call has started the request. Of MPI_PROC_NULL there is nothing to wait for. */
-static inline void eb_span_posts(const eb_span *span, MPI_Request request, eb_awaited_kind kind, unsigned call,
-                                 const eb_communicator *communicator, int peer, int tag, uint64_t bytes, uint32_t partitions) {
-  if (peer == EB_PEER_NULL) return;
+/* The call has started the request. Of MPI_PROC_NULL there is nothing to wait for. `communicator`, `number`: of a collective also the
+ * number of what it was created over that communicator, and the collective's in it. */
+static inline void eb_span_posts_on(const eb_span *span, MPI_Request request, eb_awaited_kind kind, unsigned call,
+                                    uint32_t communicator, uint64_t number, int peer, int tag, uint64_t bytes,
+                                    uint32_t partitions) {
+  if (peer == EB_PEER_NULL) kind = EB_AWAITED_NOTHING;
   const uint64_t key = eb_request_key(request);
   const uint32_t place = eb_awaited_place(key, kind);
   if (place == EB_AWAITED_REQUESTS) return;
@@ -368,14 +374,19 @@ static inline void eb_span_posts(const eb_span *span, MPI_Request request, eb_aw
       .partitions = partitions,
       .thread = UINT16_MAX,
       .bytes = bytes,
-      .number = kind == EB_AWAITED_COLLECTIVE ? span->thread->awaited->number : 0,
+      .number = number,
       .call = call,
-      .communicator = eb_number_of(communicator),
+      .communicator = communicator,
       .peer = peer,
       .tag = tag >= 0 ? tag : EB_TAG_NONE,
       .kind = (uint16_t)kind,
   };
   eb_awaited_post(place, key, &posted);
+}
+static inline void eb_span_posts(const eb_span *span, MPI_Request request, eb_awaited_kind kind, unsigned call,
+                                 const eb_communicator *communicator, int peer, int tag, uint64_t bytes, uint32_t partitions) {
+  const uint64_t number = kind == EB_AWAITED_COLLECTIVE ? span->thread->awaited->number : 0;
+  eb_span_posts_on(span, request, kind, call, eb_number_of(communicator), number, peer, tag, bytes, partitions);
 }
 
 /* The call is a blocking receive, which the MPI matches from its begin on. */

@@ -71,6 +71,9 @@ extern bool eb_requests_are_shared;
 /* Those of which nothing is counted later are known, too: because of that, or because a trace is kept. */
 extern bool eb_requests_include_others;
 
+/* Before recording begins: finds the handles of requests that are complete when they are started. */
+void eb_requests_begin(void);
+
 /* Without memory the request is not counted. */
 void eb_requests_add(uint64_t key, const eb_request *request);
 

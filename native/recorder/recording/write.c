@@ -45,7 +45,7 @@ static char program[4096]; /* the path of the main program, of which the linker 
 static bool is_child;      /* forked: the file is the parent's */
 static uint64_t num_kept;
 
-bool eb_recorder_is_on, eb_sends_are_synchronous, eb_recorder_keeps_only_pages;
+bool eb_recorder_is_on, eb_sends_are_synchronous, eb_recorder_keeps_only_pages, eb_recorder_is_quick;
 
 static uint64_t nanoseconds(uint64_t ticks) { return (uint64_t)((double)ticks * eb_recorder_tick_s() * 1e9); }
 static uint64_t since_begin_ns(uint64_t ticks) { return ticks > begin_ticks ? nanoseconds(ticks - begin_ticks) : 0; }
@@ -441,7 +441,7 @@ static void write_header(int rank, int size) {
 
 static void disown_file(void) {
   is_child = true;
-  eb_recorder_is_on = false;
+  eb_recorder_is_on = eb_recorder_is_quick = false;
 }
 
 /* That of the recording with another suffix. */
@@ -527,6 +527,9 @@ void eb_recorder_begin(void) {
   name_beside(path, "pages");
   eb_page_show(path, (uint64_t)size / eb_settings_num_local((uint64_t)size));
   eb_usual_types_begin();
+  eb_calls_begin_numbers();
+  eb_requests_begin();
+  eb_recorder_is_quick = eb_recorder_keeps_only_pages && !eb_page_is_shared;
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }
@@ -583,7 +586,10 @@ static void write_all(const char *how) {
 
 void eb_recorder_flush(const char *how) {
   if (!eb_recorder_is_on || is_child) return;
-  if (how) __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
+  if (how) {
+    eb_recorder_is_quick = false;
+    __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
+  }
   int cancel_state;
   (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   if (lock_to_write(how)) {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from earlybird.data.recorded_rank import NO_PEER
 
 # Kinds of Awaited, as in native/recorder/recording/awaited.h.
-SEND, RECEIVE, COLLECTIVE, PARTITIONED_SEND, PARTITIONED_RECEIVE, LOCK = range(1, 7)
+SEND, RECEIVE, COLLECTIVE, PARTITIONED_SEND, PARTITIONED_RECEIVE, LOCK, NOTHING = range(1, 8)
 EXCLUSIVE_LOCK = 1  # the number of a lock that is not shared
 ANY_TAG = -1
 # Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window.

@@ -13,6 +13,7 @@ from earlybird.data.rank_states import (
     ANY_TAG,
     COLLECTIVE,
     LOCK,
+    NOTHING,
     RECEIVE,
     SEND,
     Awaited,
@@ -236,7 +237,8 @@ class Page:
         requests: list[Awaited] = []
         locks: list[Awaited] = []
         by_thread: dict[tuple[int, int], list[Awaited]] = {}
-        for row in page["requests"][(page["keys"] != 0) & (page["keys"] != _TAKEN)]:
+        used = (page["keys"] != 0) & (page["keys"] != _TAKEN) & (page["requests"]["kind"] != NOTHING)
+        for row in page["requests"][used]:
             awaited = Awaited(
                 int(row["kind"]), name_of(row["call"]), int(row["peer"]), int(row["tag"]),
                 keys.get(int(row["communicator"])), _size(row["bytes"]), int(row["number"]),

@@ -1,7 +1,7 @@
 /* Hangs in a persistent collective that rank 2 does not start, in a call on a file that it does not make, or in a lock that
  * rank 0 does not end; 4 ranks.
  *
- * usage: record_objects persistent|file|many-persistent|many-files|lock PATH
+ * usage: record_objects persistent|file|file-request|many-persistent|many-files|lock PATH
  *
  * many-: of more objects than have a place, the earlier of which are freed.
  */
@@ -59,6 +59,18 @@ static void open_file(const char *path) {
   MPI_File_close(&file);
 }
 
+static void write_with_requests(const char *path) {
+  MPI_File file;
+  MPI_Request request;
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  for (int written = 0; written < 2; written++) {
+    if (written == 1 && rank == 2) MPI_Recv(received, 8, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_File_iwrite_at_all(file, 8 * (MPI_Offset)rank, received, 8, MPI_CHAR, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_File_close(&file);
+}
+
 /* Rank 0 holds the lock for which rank 1 waits, and waits for rank 1. So does rank 2 in an epoch of MPI_PROC_NULL, which locks
  * nobody, except on Open MPI, which ends a program that locks MPI_PROC_NULL. */
 static void lock_window(void) {
@@ -97,6 +109,7 @@ int main(int argc, char **argv) {
   if (strcmp(argv[1], "many-persistent") == 0) start_many_barriers();
   if (strcmp(argv[1], "many-files") == 0) open_many_files(argv[2]);
   if (strcmp(argv[1], "file") == 0) open_file(argv[2]);
+  if (strcmp(argv[1], "file-request") == 0) write_with_requests(argv[2]);
   if (strcmp(argv[1], "lock") == 0) lock_window();
   if (rank == 0) MPI_Send(received, 8, MPI_CHAR, 2, 1, MPI_COMM_WORLD);
   MPI_Finalize();

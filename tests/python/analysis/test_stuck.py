@@ -7,6 +7,7 @@ import pytest
 
 from earlybird.analysis.stuck.sentences import named_ranks
 from earlybird.analysis.stuck.verdict import FOREVER, judge
+from earlybird.analysis.stuck.waits import is_nonblocking, kind_of
 from earlybird.data.rank_states import (
     ANY_TAG,
     COLLECTIVE,
@@ -623,3 +624,9 @@ def test_a_message_that_a_link_does_not_deliver():
     assert judge(on_one).verdict == "unknown"
     counts_some = ranks | {0: replace(ranks[0], counts_all=False)}
     assert judge(counts_some).verdict != "unreachable"
+
+
+def test_a_collective_on_a_file_may_start_a_request():
+    for call, is_request in (("MPI_File_iwrite_all", True), ("MPI_File_write_all", False)):
+        assert (kind_of(call), is_nonblocking(call)) == ("file_write_all", is_request)
+    assert (kind_of("MPI_Ibarrier"), is_nonblocking("MPI_Ibarrier")) == ("barrier", True)

@@ -41,6 +41,8 @@ _OF_ALL = frozenset(
 _FROM_ROOT = frozenset({"bcast", "scatter", "scatterv"})
 _TO_ROOT = frozenset({"gather", "gatherv", "reduce"})
 _FROM_LOWER = frozenset({"scan", "exscan"})
+# Of a call on a file that starts a request.
+_OPENS_ON_FILE = "MPI_File_i"
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,8 @@ class Waiting:
 
 def kind_of(call: str) -> str:
     """Return the operation of a collective: `barrier` for MPI_Barrier, MPI_Ibarrier and MPI_Barrier_init."""
+    if call.startswith(_OPENS_ON_FILE):
+        return "file_" + call.removeprefix(_OPENS_ON_FILE)
     name = call.removeprefix("MPI_").removesuffix("_init")
     is_immediate = is_nonblocking(call) and not is_persistent(call)
     return (name[1:] if is_immediate else name).lower()
@@ -276,10 +280,11 @@ def is_persistent(call: str) -> bool:
 
 
 def is_nonblocking(call: str) -> bool:
-    """Return whether a collective returns before it is complete: MPI_Ibarrier, MPI_Barrier_init."""
+    """Return whether a collective returns before it is complete: MPI_Ibarrier, MPI_Barrier_init,
+    MPI_File_iwrite_all."""
     name = call.removeprefix("MPI_")
     is_immediate = name[:1] == "I" and name[1:2].islower() and not name.startswith("Intercomm_")
-    return is_immediate or is_persistent(call)
+    return is_immediate or is_persistent(call) or call.startswith(_OPENS_ON_FILE)
 
 
 def _waits_for(state: RankState, awaited: Awaited) -> bool:
