@@ -214,6 +214,7 @@ _SIGNATURES = {
     ),
     "eb_policy_leave": (None, _POLICY, c_void_p),
     "eb_policy_meet": (None, _POLICY, c_int),
+    "eb_policy_message_cut": (POINTER(Cut), _POLICY),
 }  # fmt: skip
 
 

@@ -259,6 +259,32 @@ def test_messages_of_all_that_are_under_way_count(core, num_together, best):
     assert (4 in channel.used) == (best == 4)  # no trial is wasted on it
 
 
+def test_a_burst_uses_at_once_what_is_predicted_to_take_least_when_all_do_the_same(core):
+    """Two messages are predicted to take 2 us less, and each of them costs 999 other transfers 0.8 us."""
+    cuts, times_s = [(2, 4e-6), (1, 6e-6)], {1: 6e-6, 2: 4e-6}
+    terms = {"further_s": 0.8e-6, "num_together": 1000}
+    burst = run(core, cuts, (2, 4e-6), fixed(times_s), 200, **terms)
+    assert burst.used[:2] == [2, 2] and set(burst.used[2:]) == {1} and burst.num_feedback == 0
+    assert set(run(core, cuts, (2, 4e-6), fixed(times_s), 63).used) == {2}
+
+
+@pytest.mark.parametrize(("num_together", "num"), [(1, 2), (1000, 1)])
+def test_a_channel_without_memory_for_the_ring_uses_the_same_messages_as_before_or_as_a_burst(
+    core, num_together, num
+):
+    cuts = [(3, 1e-6, RING), (2, 4e-6), (1, 6e-6)]
+    policy = policy_of(core, cuts, (2, 4e-6), further_s=0.8e-6, num_together=num_together)
+    take = fixed({3: 1e-6, 2: 4e-6, 1: 6e-6})
+    assert Channel(core, policy, take, 2).run(8).used[2:] == [3] * 6
+    assert core.eb_policy_message_cut(byref(policy)).contents.num == num
+
+
+def test_what_early_messages_would_take_instead_of_the_ring_is_not_known(core):
+    cuts = [(4, 0.30e-3, RING), (3, 0.31e-3)]
+    policy = policy_of(core, cuts, (1, 1.2e-3), sends_early=True)
+    assert not core.eb_policy_message_cut(byref(policy))
+
+
 @pytest.mark.parametrize("noise", [1, 3, 10])
 def test_a_strict_policy_rarely_chooses_several_segments_by_chance(core, noise):
     """Of segmentations that take the same, with as much noise as that or more."""

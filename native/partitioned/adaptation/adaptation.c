@@ -412,6 +412,21 @@ static void note_without_message(eb_adaptation *own) {
     note_refused(own, eb_wire_segments(own->wire)->num);
 }
 
+/* For a channel that cannot have what its kind uses: leaves the kind, and fills in what that would use without. */
+static void decide_without_memory(eb_adaptation *own, int64_t *message) {
+  eb_cut cut = {0};
+  if (own->kind) {
+    eb_lock();
+    const eb_cut *const known = eb_policy_message_cut(eb_kind_policy(own->kind));
+    if (known) cut = *known;
+    eb_unlock();
+  }
+  eb_kind_leave(own->kind, own);
+  own->kind = NULL;
+  decide(own, message); /* what is in use stays, and has its memory */
+  if (cut.num > 0 && message[MESSAGE_PATH] == EB_PATH_MESSAGE) message[MESSAGE_NUM] = write_ends(message + MESSAGE_ENDS, &cut);
+}
+
 /* Fills in where the memory is, if the message names some. */
 static void provide_memory(eb_adaptation *own, int64_t *message) {
   const eb_path asked = eb_asked_path();
@@ -423,9 +438,7 @@ static void provide_memory(eb_adaptation *own, int64_t *message) {
     if (!names(message, path) || reserve(own, message, path)) continue;
     /* Others of the kind may have what this channel cannot have. */
     own->paths_without_memory |= 1U << path;
-    eb_kind_leave(own->kind, own);
-    own->kind = NULL;
-    decide(own, message); /* what is in use stays, and has its memory */
+    decide_without_memory(own, message);
     const int used = (int)message[MESSAGE_PATH];
     if (used != EB_PATH_MESSAGE) (void)reserve(own, message, used);
     return;

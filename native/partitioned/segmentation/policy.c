@@ -244,6 +244,17 @@ static int add(eb_policy *policy, const eb_proposal *proposal) {
   return place;
 }
 
+/* What takes least where all transfers of a burst do the same. A trial, which is of one, cannot show it. Another path than that in use
+ * is not known to have room for all. */
+static int best_for_all(const eb_policy *policy) {
+  int best = policy->in_use;
+  for (int c = 0; c < policy->num; c++)
+    if (policy->options[c].proposal.cut.path == policy->options[best].proposal.cut.path &&
+        shared_s(policy, c) < shared_s(policy, best))
+      best = c;
+  return best;
+}
+
 void eb_policy_begin(eb_policy *policy, const eb_policy_terms *terms, int num, const eb_proposal *proposals,
                      const eb_proposal *in_use, uint64_t num_starts) {
   memset(policy, 0, sizeof *policy);
@@ -252,6 +263,7 @@ void eb_policy_begin(eb_policy *policy, const eb_policy_terms *terms, int num, c
   for (int c = 0; c < num; c++) (void)add(policy, &proposals[c]);
   /* A lone proposal is not put to the test. */
   policy->in_use = num == 1 ? 0 : terms->sends_early ? 1 : add(policy, in_use);
+  if (eb_policy_is_burst(terms->num_together) && !terms->sends_early) policy->in_use = best_for_all(policy);
   for (int c = 0; c < policy->num; c++)
     if (predicted_gain(policy, c) < WANTED_GAIN) policy->options[c].retry_at = larger(CURIOUS, num_starts);
 }
@@ -275,6 +287,12 @@ static int num_base(const eb_policy *policy) { return policy->terms.is_strict ? 
 static eb_path path_of(const eb_policy *policy, int option) { return policy->options[option].proposal.cut.path; }
 
 static bool changes_path(const eb_policy *policy, int option) { return path_of(policy, option) != path_of(policy, policy->in_use); }
+
+const eb_cut *eb_policy_message_cut(const eb_policy *policy) {
+  const int option = policy->is_unseen ? policy->former : policy->in_use;
+  const bool is_known = path_of(policy, option) == EB_PATH_MESSAGE && !policy->terms.sends_early; /* which may cost too much */
+  return is_known ? &policy->options[option].proposal.cut : NULL;
+}
 
 /* Does a trial of it begin with starts that touch memory first? */
 static bool touches_memory(const eb_policy *policy, int option) {

@@ -153,5 +153,7 @@ void eb_policy_leave(eb_policy *policy, const void *channel);
 static inline bool eb_policy_has_found(const eb_policy *policy) { return policy->has_found; }
 
 static inline const eb_cut *eb_policy_cut(const eb_policy *policy) { return &policy->options[policy->in_use].proposal.cut; }
+/* The same for a channel that has no memory for another path; NULL: what it uses stays. */
+const eb_cut *eb_policy_message_cut(const eb_policy *policy);
 
 #endif
