@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(config, items):
     _left_out.update(causes)
     for item in items if not config.getoption("usepdb") else ():
         if item.get_closest_marker(selection.MEASURES_TIME):
-            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun="AssertionError"))
+            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun="^AssertionError"))
     if left_out:
         config.hook.pytest_deselected(items=left_out)
 

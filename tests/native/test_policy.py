@@ -268,6 +268,11 @@ def test_a_burst_uses_at_once_what_is_predicted_to_take_least_when_all_do_the_sa
     assert set(run(core, cuts, (2, 4e-6), fixed(times_s), 63).used) == {2}
 
 
+def test_a_burst_does_not_begin_with_more_messages(core):
+    policy = policy_of(core, [(1, 6e-6), (2, 5.9e-6)], (1, 6e-6), num_together=1000)
+    assert core.eb_policy_message_cut(byref(policy)).contents.num == 1
+
+
 @pytest.mark.parametrize(("num_together", "num"), [(1, 2), (1000, 1)])
 def test_a_channel_without_memory_for_the_ring_uses_the_same_messages_as_before_or_as_a_burst(
     core, num_together, num

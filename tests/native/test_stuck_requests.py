@@ -36,7 +36,7 @@ def watched(mpi, compiled, folder, mode):
     program = compiled(flavour, "stuck_requests", ["-g"])
     oversubscribe = ["--oversubscribe"] * (flavour.family == "openmpi")
     job = subprocess.Popen(
-        [EARLYBIRD, "exec", "--mpi", mpi, "--stuck", "60s", "-o", "rec", "--", "mpiexec", "-n", "2",
+        [EARLYBIRD, "exec", "--mpi", mpi, "--stuck", "8s", "-o", "rec", "--", "mpiexec", "-n", "2",
          *oversubscribe, program, mode],
         cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip

@@ -244,13 +244,13 @@ static int add(eb_policy *policy, const eb_proposal *proposal) {
   return place;
 }
 
-/* What takes least where all transfers of a burst do the same. A trial, which is of one, cannot show it. Another path than that in use
- * is not known to have room for all. */
+/* Of fewer messages, what takes least where all transfers of a burst do the same. A trial, which is of one, cannot show that. Another
+ * path than that in use is not known to have room for all. */
 static int best_for_all(const eb_policy *policy) {
   int best = policy->in_use;
   for (int c = 0; c < policy->num; c++)
     if (policy->options[c].proposal.cut.path == policy->options[best].proposal.cut.path &&
-        shared_s(policy, c) < shared_s(policy, best))
+        num_segments(policy, c) < num_segments(policy, best) && shared_s(policy, c) < shared_s(policy, best))
       best = c;
   return best;
 }

@@ -189,6 +189,15 @@ EB_QUICK void eb_quick_count_both(const eb_thread *thread) {
   eb_quick_count(thread, false);
 }
 
+/* The first place of a key, where it is to be put; EB_AWAITED_REQUESTS: it is used, or the key is in one of the others. */
+EB_QUICK uint32_t eb_quick_place(uint64_t key) {
+  const uint32_t place = eb_awaited_places_of(key);
+  const uint64_t *const keys = &eb_page_current->keys[place];
+  bool is_there = keys[0] != 0;
+  for (int p = 1; p < EB_AWAITED_PROBES; p++) is_there |= keys[p] == key;
+  return is_there ? EB_AWAITED_REQUESTS : place;
+}
+
 /* The request that such a call has started. */
 EB_QUICK void eb_quick_post(const eb_thread *thread, MPI_Request handle, eb_awaited_kind kind) {
   const eb_open_call *const open = thread->open;
@@ -196,8 +205,8 @@ EB_QUICK void eb_quick_post(const eb_thread *thread, MPI_Request handle, eb_awai
   if (open->peer < 0) kind = EB_AWAITED_NOTHING;
   if (kind != EB_AWAITED_RECEIVE && eb_awaited_is_done(key)) return;
   eb_page *const page = eb_page_current;
-  uint32_t place = eb_awaited_places_of(key);
-  if (page->keys[place] != 0) place = eb_awaited_place(key, kind);
+  uint32_t place = eb_awaited_is_done(key) ? EB_AWAITED_REQUESTS : eb_quick_place(key);
+  if (place == EB_AWAITED_REQUESTS) place = eb_awaited_place(key, kind);
   if (place == EB_AWAITED_REQUESTS) return;
   eb_awaited_request *const request = &page->requests[place];
   request->posted_ticks = open->begin_ticks;
@@ -220,8 +229,8 @@ EB_QUICK void eb_quick_start(const eb_thread *thread, uint64_t key) {
   const eb_open_call *const open = thread->open;
   const eb_awaited_request *const started = &eb_awaited_started[eb_awaited_started_at(key)];
   eb_page *const page = eb_page_current;
-  uint32_t place = eb_awaited_places_of(key);
-  if (page->keys[place] != 0) place = eb_awaited_place(key, started->kind);
+  uint32_t place = eb_quick_place(key);
+  if (place == EB_AWAITED_REQUESTS) place = eb_awaited_place(key, started->kind);
   if (started->kind == EB_AWAITED_SEND) eb_quick_add(true, started->communicator, started->peer, started->tag, started->bytes);
   if (place == EB_AWAITED_REQUESTS) return;
   eb_awaited_request *const request = &page->requests[place];

@@ -24,6 +24,7 @@ static void report(void) {
   EB_EXPORT int name PARAMETERS {                                              \
     eb_span span = eb_span_begin(&name##_call);                                \
     if (!span.thread) report();                                                \
+    eb_recorder_expect_threads();                                              \
     const int rc = EB_NEXT(name) ARGUMENTS;                                    \
     if (eb_span_returned(&span, rc)) {                                         \
       eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0); \

@@ -56,6 +56,8 @@ static void replace(uint32_t place) {
   uint64_t *const key = &eb_page_current->keys[place];
   const eb_awaited_request *const former = &eb_page_current->requests[place];
   if (eb_awaited_is_wild(former)) eb_awaited_count_wild(-1);
+  const bool is_of_a_window = former->tag == EB_TAG_POSTED || former->tag == EB_TAG_COMPLETED;
+  if (former->kind == EB_AWAITED_RECEIVE && !is_of_a_window) eb_awaited_lose(); /* its message was not counted */
   __atomic_store_n(key, 0, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_RELEASE);
 }
@@ -69,11 +71,10 @@ uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind) {
     if (kind == EB_AWAITED_RECEIVE) eb_awaited_lose(); /* of a message, which its completion would have counted */
     return EB_AWAITED_REQUESTS;
   }
-  for (uint32_t p = 0; !eb_page_is_shared && p < num; p++) {
-    const uint32_t place = place_at(first, p);
-    if (keys[place] == key) replace(place);
-    if (keys[place] == 0) return place;
-  }
+  for (uint32_t p = 0; !eb_page_is_shared && p < num; p++)
+    if (keys[place_at(first, p)] == key) replace(place_at(first, p));
+  for (uint32_t p = 0; !eb_page_is_shared && p < num; p++)
+    if (keys[place_at(first, p)] == 0) return place_at(first, p);
   for (uint32_t p = 0; p < num; p++) num_alike += __atomic_load_n(&keys[place_at(first, p)], __ATOMIC_RELAXED) == key;
   if (num_alike >= MIN_ALIKE && kind == EB_AWAITED_SEND) return EB_AWAITED_REQUESTS;
   for (uint32_t p = 0; p < 2 * EB_AWAITED_PROBES; p++) {

@@ -153,8 +153,8 @@ static inline void eb_awaited_count_wild(int by) {
   else eb_awaited_num_wild += by;
 }
 
-/* The handles that the MPI gives to all sends and receives which are complete when they are started, such as those of MPI_PROC_NULL or
- * small sends: nothing is awaited of these. EB_AWAITED_TAKEN: there is none. */
+/* The handles that the MPI gives to all sends and receives of MPI_PROC_NULL, and perhaps to others that are complete when they are
+ * started: nothing is awaited of these. EB_AWAITED_TAKEN: there is none. */
 EB_OWN extern uint64_t eb_awaited_done_send, eb_awaited_done_receive;
 static inline bool eb_awaited_is_done(uint64_t key) { return key == eb_awaited_done_send || key == eb_awaited_done_receive; }
 

@@ -75,6 +75,9 @@ EB_OWN extern bool eb_recorder_is_quick;
 /* Preloaded, so the loader has room for it among the variables that need no function call. */
 extern __thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
 
+/* Several threads may call the MPI at once, whatever MPI_Query_thread says: a session has a thread level of its own. */
+void eb_recorder_expect_threads(void);
+
 /* Before the first call: sizes of predefined datatypes. */
 void eb_usual_types_begin(void);
 

@@ -498,6 +498,16 @@ static bool is_set(const char *variable) {
   return value && *value;
 }
 
+static bool expects_threads;
+
+void eb_recorder_expect_threads(void) {
+  expects_threads = true;
+  if (!eb_recorder_is_on) return;
+  eb_recorder_is_quick = false;
+  eb_requests_are_shared = eb_page_is_shared = true;
+  eb_page_current->awaited.is_concurrent = true;
+}
+
 void eb_recorder_begin(void) {
   const char *folder = getenv("EARLYBIRD_RECORD");
   int rank, size, level;
@@ -512,7 +522,7 @@ void eb_recorder_begin(void) {
   begin_thread = syscall(SYS_gettid);
   knows_core_wait = read_core_wait_ns(&begin_core_wait_ns);
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) program[0] = '\0';
-  eb_requests_are_shared = PMPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
+  eb_requests_are_shared = expects_threads || (PMPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED);
   write_header(rank, size);
   write_modules();
   begin_trace(size);

@@ -105,9 +105,7 @@ def advise_program(question: ProgramQuestion) -> Advice:
     if a layout has another number of ranks, or if the profile lacks what the run needs.
     """
     place = question.profile, question.place.layout
-    # Other algorithms of what the profile has forms of change the recorded cost.
-    kept = {form.operation for form in question.profile.collectives}
-    question = replace(question, operations=with_early_collectives(question.operations, *place, kept=kept))
+    question = replace(question, operations=with_early_collectives(question.operations, *place))
     recording, operations = question.recording, question.operations
     given = conditions_as_recorded(operations, *place)
     plain = predict_program(operations, given, (), recording.core_wait_share)

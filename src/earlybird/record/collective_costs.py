@@ -93,12 +93,14 @@ class Calls:
 
     Attributes
     ----------
+    name : of the call.
     numbers : of the collectives.
     ranks : the ranks that enter.
     root, size_bytes : of `Operations`.
     cost_s : what it cost the rank that it cost most, the median of the calls.
     """
 
+    name: str
     numbers: np.ndarray
     ranks: tuple[int, ...]
     root: int
@@ -134,7 +136,14 @@ def kinds_of_calls(operations: Operations) -> list[Calls]:
         ranks = tuple(rank[first[k] : first[k + 1]].tolist())
         cost_s = float(np.median(most_s[numbers]))
         found.append(
-            Calls(numbers, ranks, int(operations.root[k]), int(operations.collective_bytes[k]), cost_s)
+            Calls(
+                operations.collective[k],
+                numbers,
+                ranks,
+                int(operations.root[k]),
+                int(operations.collective_bytes[k]),
+                cost_s,
+            )
         )
     return sorted(found, key=lambda calls: -calls.cost_s * len(calls.numbers))
 

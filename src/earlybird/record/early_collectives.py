@@ -3,12 +3,16 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+import numpy as np
+
+from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.mpi_calls import OPERATIONS
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
 from earlybird.models.program import Semantics
-from earlybird.record.collective_costs import MAX_KINDS, Calls, kinds_of_calls, message_times_s
+from earlybird.models.schedules import schedule
+from earlybird.record.collective_costs import Calls, kinds_of_calls, message_times_s
 from earlybird.record.conditions import Conditions, conditions_as_recorded, simulate_run
 from earlybird.record.message_changes import by_messages
 from earlybird.record.operations import NEVER, Operations
@@ -17,19 +21,22 @@ from earlybird.record.operations import NEVER, Operations
 MAX_COST_OF_MESSAGES = 0.85
 # Of the run: collectives that cost less are not worth a simulation.
 MIN_EARLY_SHARE = 0.01
-# How far from the recorded time a run with messages may be.
-MAX_EARLY_ERROR = 0.05
+# How far from the recorded time a run with messages may be, as a part of what the calls cost.
+MAX_EARLY_ERROR = 0.1
+# With more messages of a kind it keeps its cost.
+MAX_EARLY_MESSAGES = 1_000_000
 
 
 def with_early_collectives(
     operations: Operations, profile: Profile, layout: Layout, kept: Collection[str] = ()
 ) -> Operations:
-    """Return the operations with broadcasts and scatters as messages, if these begin when the root enters.
+    """Return the operations with broadcasts and scatters as messages, if data moves before ranks enter.
 
-    A rank that computes meanwhile finds a part of the data when it enters, so that the recorded cost is less
-    than the messages of any algorithm take. With it alone the part that was not seen would remain whatever a
-    network or the computing becomes. The algorithm is the one with which the run takes nearest to its
-    recorded time; if that is farther off than MAX_EARLY_ERROR, the cost remains.
+    A rank that computes meanwhile finds a part of the data when it enters, so that the recorded cost is
+    clearly less than the messages of any algorithm take. With it alone the part that was not seen would
+    remain whatever a network or the computing becomes. The algorithm is the one with which the run takes
+    nearest to its recorded time; if that is farther off than MAX_EARLY_ERROR, the cost remains, as that of
+    operations of which the profile has forms.
 
     Parameters
     ----------
@@ -37,37 +44,54 @@ def with_early_collectives(
     profile, layout : of the recorded run.
     kept : operations, such as "bcast", whose cost remains.
     """
-    given = conditions_as_recorded(operations, profile, layout)
-    for calls in kinds_of_calls(operations)[:MAX_KINDS]:
+    kept = {*kept, *(form.operation for form in profile.collectives)}
+    for calls in _of_any_root(kinds_of_calls(operations)):
         first = calls.numbers[0]
         operation = OPERATIONS.get(operations.collective[first], "")
-        if operations.semantics[first] != Semantics.WAIT_FOR_ROOT or operation in kept:
+        cost_s = calls.cost_s * len(calls.numbers)
+        is_rooted = operations.semantics[first] == Semantics.WAIT_FOR_ROOT
+        if not is_rooted or operation in kept or cost_s < MIN_EARLY_SHARE * operations.recorded_s:
             continue
-        if not _is_early(operations, calls, operation, given):
-            continue
-        operations = _nearest(operations, calls, operation, profile, layout)
         given = conditions_as_recorded(operations, profile, layout)
+        times_s = {name: time_s for name, time_s, _ in message_times_s(operation, calls, given, given)}
+        if times_s and calls.cost_s < MAX_COST_OF_MESSAGES * min(times_s.values()):
+            operations = _nearest(operations, calls, operation, tuple(times_s), given)
     return operations
 
 
-def _is_early(operations: Operations, calls: Calls, operation: str, given: Conditions) -> bool:
-    if calls.cost_s * len(calls.numbers) < MIN_EARLY_SHARE * operations.recorded_s:
-        return False
-    times_s = [before_s for _, before_s, _ in message_times_s(operation, calls, given, given)]
-    return bool(times_s) and calls.cost_s < MAX_COST_OF_MESSAGES * min(times_s)
+def _of_any_root(kinds: list[Calls]) -> list[Calls]:
+    """Return the calls of all roots together."""
+    together: dict[tuple[str, tuple[int, ...], int], list[Calls]] = {}
+    for calls in kinds:
+        together.setdefault((calls.name, calls.ranks, calls.size_bytes), []).append(calls)
+    return [
+        replace(
+            several[0],
+            numbers=np.sort(np.concatenate([calls.numbers for calls in several])),
+            cost_s=float(np.median(np.repeat(
+                [calls.cost_s for calls in several], [len(calls.numbers) for calls in several]
+            ))),
+        )
+        for several in together.values()
+    ]  # fmt: skip
 
 
 def _nearest(
-    operations: Operations, calls: Calls, operation: str, profile: Profile, layout: Layout
+    operations: Operations, calls: Calls, operation: str, names: tuple[str, ...], given: Conditions
 ) -> Operations:
-    best, least = operations, MAX_EARLY_ERROR
-    given = conditions_as_recorded(operations, profile, layout)
-    for name, _, _ in message_times_s(operation, calls, given, given):
+    best, cost_s = operations, calls.cost_s * len(calls.numbers)
+    least_s = MAX_EARLY_ERROR * cost_s
+    for name in names:
+        messages = schedule(operation, name, len(calls.ranks), 0, calls.size_bytes)
+        if len(messages.src) * len(calls.numbers) > MAX_EARLY_MESSAGES:
+            continue
         changed = by_messages(operations, operation, name, calls.numbers, NEVER)
-        run_s = simulate_run(changed, conditions_as_recorded(changed, profile, layout))[1].end_of_run_s
-        error = abs(run_s / operations.recorded_s - 1)
-        if error < least:
-            call = operations.collective[calls.numbers[0]]
-            text = f"{call} of {format_bytes(calls.size_bytes)} by {name}"
-            best, least = replace(changed, early=(*operations.early, text)), error
+        try:
+            _, run = simulate_run(changed, conditions_as_recorded(changed, given.profile, given.layout))
+        except InputError:  # ranks that do not wait for each other might do so by this algorithm
+            continue
+        error_s = abs(run.end_of_run_s - operations.recorded_s)
+        if error_s < least_s:
+            text = f"{calls.name} of {format_bytes(calls.size_bytes)} by {name}"
+            best, least_s = replace(changed, early=(*operations.early, text)), error_s
     return best

@@ -92,7 +92,7 @@ class Operations:
     num_under_way : messages and collectives that are only partly in the window, and left out.
     phases_of_sites : numbers of the phases of the recording that have each site; this and what follows are
         empty for operations that are of no recording.
-    early : what is sent as messages that begin when a root enters, such as "MPI_Bcast of 64 KiB by binomial".
+    early : what are messages that leave a root when it enters, such as "MPI_Bcast of 64 KiB by binomial".
     event : (N,) position of the call in the events, -1 before the first call of a thread.
     recorded_end_s : (N,) when each operation ended when it was recorded.
     """

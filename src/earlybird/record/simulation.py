@@ -371,8 +371,8 @@ def predict_program(
         )
     if operations.early:
         notes.append(
-            f"{', '.join(operations.early)}: messages that begin when the root enters, as the recorded calls "
-            "are shorter than the messages of any algorithm"
+            f"{', '.join(operations.early)}: messages that leave the root when it enters, as the recorded "
+            "calls are shorter than the messages of any algorithm"
         )
     share = collective_cost_share(simulated, np.isnan(ratios.value))
     if has_other_network(as_recorded, after) and share >= MIN_COLLECTIVE_SHARE:

@@ -62,6 +62,13 @@ static void a_handle_that_is_used_again(void) {
   CHECK(post(7, EB_AWAITED_SEND, 2, 2));
   CHECK(eb_awaited_num_wild == 0 && num_used() == 1);
   CHECK(complete(7) == 2 && complete(7) == -1 && num_used() == 0);
+  /* Also behind a place that has become free since; of the receive no message was counted. */
+  const uint32_t before = eb_page_current->awaited.requests_left_out;
+  CHECK(post(colliding(7, 1), EB_AWAITED_RECEIVE, 1, 1) && post(7, EB_AWAITED_RECEIVE, 2, 2));
+  CHECK(complete(colliding(7, 1)) == 1);
+  CHECK(post(7, EB_AWAITED_SEND, 3, 3));
+  CHECK(num_used() == 1 && eb_page_current->awaited.requests_left_out == before + 1);
+  CHECK(complete(7) == 3 && num_used() == 0);
 }
 
 /* Several: another thread gets the handle before this one has said that its request has completed. */

@@ -165,10 +165,10 @@ class PlainSimulation:
         kind = self.p.message_class[m]
         if self.awaits_receive(kind) and not self.on.waits[kind]:
             self.done[self.op_of[1, m]] = self.now
-        if not self.p.message_bytes[m]:
-            self.end_message(m, self.now)
-        elif self.is_behind(m, [*self.left, *self.queued]):
+        if self.is_behind(m, [*self.left, *self.queued]):
             self.queued.append(m)
+        elif not self.p.message_bytes[m]:
+            self.end_message(m, self.now)
         else:
             self.left[m] = float(self.p.message_bytes[m])
 
@@ -185,7 +185,10 @@ class PlainSimulation:
         for m in list(self.queued):
             if not self.is_behind(m, [*self.left, *self.queued[: self.queued.index(m)]]):
                 self.queued.remove(m)
-                self.left[m] = float(self.p.message_bytes[m])
+                if self.p.message_bytes[m]:
+                    self.left[m] = float(self.p.message_bytes[m])
+                else:
+                    self.end_message(m, self.now)
 
     def is_inside(self, rank):
         return any(

@@ -44,7 +44,7 @@ def test_broadcast_that_moved_before_is_hidden_behind_computing_on_a_faster_netw
     assert found.as_recorded_s == pytest.approx(operations.recorded_s, rel=0.01)
     # All but the last are there when rank 1 comes.
     assert found.simulated_s == pytest.approx(CALLS * COMPUTE_S + MOVING_S / 4, abs=2 * CALLS * LATENCY_S)
-    assert any("messages that begin when the root enters" in note for note in found.notes)
+    assert any("messages that leave the root when it enters" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

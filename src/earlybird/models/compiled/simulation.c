@@ -194,13 +194,23 @@ static void wait_for_turn(simulation *s, uint32_t m) {
   on->last = m + 1;
 }
 
+/* The last byte has left, if there is one. */
+static void leave(simulation *s, uint32_t m) {
+  const uint32_t c = class_of(s, m);
+  s->result->left_s[m] = s->now_s;
+  if (s->network->waits[c]) know(s, s->messages[m].send, s->now_s);
+  know(s, s->messages[m].receive, s->now_s + s->network->latency_s[c]);
+}
+
 static void carry_next(simulation *s, connection *on) {
   on->is_busy = false;
-  if (!on->first) return;
-  const uint32_t m = on->first - 1;
-  on->first = s->messages[m].next;
-  if (!on->first) on->last = 0;
-  carry(s, m);
+  while (on->first && !on->is_busy) {
+    const uint32_t m = on->first - 1;
+    on->first = s->messages[m].next;
+    if (!on->first) on->last = 0;
+    if (s->program->message_bytes[m] == 0) leave(s, m);
+    else carry(s, m);
+  }
 }
 
 static void begin_message(simulation *s, uint32_t m) {
@@ -209,14 +219,12 @@ static void begin_message(simulation *s, uint32_t m) {
   const int64_t bytes = s->program->message_bytes[m];
   const uint32_t c = class_of(s, m);
   if (awaits_receive(s, c) && !s->network->waits[c]) know(s, of->send, s->now_s);
-  if (bytes == 0) {
-    s->result->left_s[m] = s->now_s;
-    if (s->network->waits[c]) know(s, of->send, s->now_s);
-    know(s, of->receive, s->now_s + s->network->latency_s[c]);
+  if (s->network->is_between[c] && s->connections[of->connection].is_busy) {
+    wait_for_turn(s, m);
+  } else if (bytes == 0) {
+    leave(s, m);
   } else if (!s->network->is_between[c]) {
     s->failed |= !eb_inside_begin(s->inside, s->now_s, m, of->dst, c, bytes);
-  } else if (s->connections[of->connection].is_busy) {
-    wait_for_turn(s, m);
   } else {
     carry(s, m);
   }
@@ -232,9 +240,7 @@ static void end_message(simulation *s, uint32_t timer) {
     eb_between_end(s->between, s->now_s, timer, s->messages[m].src, s->messages[m].dst);
     carry_next(s, &s->connections[s->messages[m].connection]);
   }
-  s->result->left_s[m] = s->now_s;
-  if (s->network->waits[class_of(s, m)]) know(s, s->messages[m].send, s->now_s);
-  know(s, s->messages[m].receive, s->now_s + s->network->latency_s[class_of(s, m)]);
+  leave(s, m);
 }
 
 /* At the moment at which it leaves a rank is still inside, whatever else happens at that moment. */
@@ -260,16 +266,28 @@ static void wait_for_receiver(simulation *s, uint32_t m) {
   s->for_receiver[dst] = m + 1;
 }
 
+/* A list whose last message was put in front; the first is to go first. */
+static uint32_t in_order(simulation *s, uint32_t m) {
+  uint32_t before = 0;
+  while (m) {
+    const uint32_t next = s->messages[m - 1].next;
+    s->messages[m - 1].next = before;
+    before = m;
+    m = next;
+  }
+  return before;
+}
+
 /* A rank has come into the MPI, perhaps only for a moment. */
 static void make_progress(simulation *s, uint32_t rank) {
-  uint32_t m = s->for_receiver[rank];
+  uint32_t m = in_order(s, s->for_receiver[rank]);
   s->for_receiver[rank] = 0;
   while (m) {
     const uint32_t here = m - 1;
     m = s->messages[here].next;
     wait_for_sender(s, here);
   }
-  m = s->for_sender[rank];
+  m = in_order(s, s->for_sender[rank]);
   s->for_sender[rank] = 0;
   while (m) {
     const uint32_t here = m - 1;
