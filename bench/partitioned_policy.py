@@ -29,6 +29,8 @@ PLAYS = 10
 WRONG_BY = 0.3
 # From this size on costs are extrapolated; below it what is not predicted to gain this much is not proposed.
 EXTRAPOLATED_BYTES, PROPOSED_GAIN = 128 << 10, 0.1
+# From this size on what is predicted to gain much is used without a trial.
+LONG_BYTES = 4 << 20
 # From this start on a recording shows the steady state.
 SETTLED = 24
 # Before it a request with a fixed number of segments has those that it has without: see the file's top.
@@ -98,7 +100,7 @@ def play(core: CDLL, cell: Cell, ways: dict[str, np.ndarray], wrong_by: float) -
             at = max(start, first) - 1 if start <= SETTLED else int(random.integers(SETTLED, len(times_s)))
             return Taken(float(times_s[at]))
 
-        policy = policy_of(core, predicted[:6], one, spread_s=1e-9 * delay_ns)
+        policy = policy_of(core, predicted[:6], one, spread_s=1e-9 * delay_ns, is_long=size >= LONG_BYTES)
         channel = Channel(core, policy, take, 1).run(PLAYED)
         better = min((SINGLE, MANY), key=lambda way: float(np.sum(ways[way][EARLY])))
         early.append(sum(channel.taken_s[EARLY]) / float(np.sum(ways[better][EARLY])))

@@ -93,6 +93,7 @@ class PolicyTerms(ctypes.Structure):
         ("further_s", c_double),
         ("spread_s", c_double),
         ("num_together", c_int),
+        ("is_long", c_bool),
         ("sends_early", c_bool),
     )
 

@@ -118,6 +118,24 @@ def test_a_clear_prediction_is_used_from_the_first_possible_start_on(core):
     assert channel.messages[:3] == [2, 5, 8]
 
 
+@pytest.mark.parametrize(
+    ("is_long", "second_s", "first"), [(True, 1.8e-3, 3), (False, 1.8e-3, None), (True, 2.8e-3, None)]
+)
+def test_a_large_predicted_gain_of_a_long_transfer_is_used_without_a_trial(core, is_long, second_s, first):
+    """A trial is affordable after some starts; of a transfer that takes milliseconds these are worth more."""
+    cuts = [(4, second_s), (1, 4e-3)]
+    channel = run(core, cuts, (1, 4e-3), fixed({4: second_s, 1: 4e-3}), 28, is_long=is_long)
+    assert channel.used[-1] == 4
+    assert (set(channel.used[2:]) == {4}) == (first == 3)
+
+
+@pytest.mark.parametrize(("slower", "num_starts"), [(1.2, 4), (2.0, 2)])
+def test_it_is_taken_back_where_it_was_wrong(core, slower, num_starts):
+    cuts = [(4, 1.6e-3), (1, 4e-3)]
+    channel = run(core, cuts, (1, 4e-3), fixed({4: slower * 4e-3, 1: 4e-3}), 63, is_long=True)
+    assert Counter(channel.used)[4] <= num_starts + 2 and channel.used[-1] == 1
+
+
 RING = 1
 BY_RING = [(3, 0.3e-3, RING), (1, 1.2e-3)]
 

@@ -34,6 +34,7 @@ typedef struct {
   double further_s;        /* what each further message costs others, and must gain if one of these two holds */
   double spread_s;         /* from the first partition's readiness to the last one's */
   int num_together;        /* senders that were under way when a start was observed, this one included */
+  bool is_long;            /* and messages of its size were measured */
   bool sends_early;        /* the first proposal is used at once, as is what was in use before it by messages */
 } eb_policy_terms;
 
