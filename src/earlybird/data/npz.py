@@ -3,6 +3,7 @@
 import math
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from earlybird.data.units import format_bytes
 
 # Arrays of messages are compressed to a tenth; equal numbers alone to a thousandth.
 _MAX_RATIO, _SMALL_BYTES = 100, 256 << 20
+_BLOCK = 1 << 20  # bytes that are read at once
 # Version 3 differs from 2 only in the names of fields of structures, which integers do not have.
 _HEADER_READERS = {
     (1, 0): npy_format.read_array_header_1_0,
@@ -33,7 +35,8 @@ def read_integer_columns(
     """
     try:
         with files.open_seekable(path, what) as stream, zipfile.ZipFile(stream) as archive:
-            lengths = {_length(archive, name) for name in names}
+            headers = {name: _header(archive, name) for name in names}
+            lengths = {None if one is None else one.length for one in headers.values()}
             if len(lengths) > 1 or None in lengths:
                 raise InputError(
                     f"the arrays of {path} differ in length or are not integers; give arrays of integers, as "
@@ -41,7 +44,10 @@ def read_integer_columns(
                 )
             require_length(next(int(length or 0) for length in lengths))
             _require_ratio(archive, names, path)
-            return in_threads(lambda name: _integers(archive, name, path), names)
+            return in_threads(
+                lambda item: _integers(archive, *item, path),
+                [(name, one) for name, one in headers.items() if one is not None],
+            )
     except KeyError as error:
         raise InputError(
             f"the {what} {path} lacks an array; it must hold {', '.join(names[:-1])} and {names[-1]}"
@@ -66,8 +72,17 @@ def _require_ratio(archive: zipfile.ZipFile, names: Sequence[str], path: str | P
         )
 
 
-def _length(archive: zipfile.ZipFile, name: str) -> int | None:
-    """Return the length of a one-dimensional array of integers, None for another array; raise ValueError if
+@dataclass(frozen=True)
+class _Header:
+    """What the member of an array says of it, in its first bytes."""
+
+    num_bytes: int
+    length: int
+    kind: np.dtype
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> _Header | None:
+    """Return the header of a one-dimensional array of integers, None for another array; raise ValueError if
     its size differs from its header, or its version is not known."""
     member = archive.getinfo(f"{name}.npy")
     with archive.open(member) as stream:
@@ -79,12 +94,22 @@ def _length(archive: zipfile.ZipFile, name: str) -> int | None:
             return None
         if member.file_size != stream.tell() + math.prod(shape) * kind.itemsize:
             raise ValueError(f"{name} is of {member.file_size} bytes")
-        return shape[0]
+        return _Header(stream.tell(), shape[0], kind)
 
 
-def _integers(archive: zipfile.ZipFile, name: str, path: str | Path) -> np.ndarray:
+def _integers(archive: zipfile.ZipFile, name: str, header: _Header, path: str | Path) -> np.ndarray:
+    """Read an array without its header, which CPython before 3.13 cannot parse in several threads at once."""
+    array, filled = np.empty(header.length, header.kind), 0
     with archive.open(f"{name}.npy") as stream:
-        array = npy_format.read_array(stream, allow_pickle=False)
+        stream.read(header.num_bytes)
+        while filled < header.length:
+            part = np.frombuffer(
+                stream.read(_BLOCK // header.kind.itemsize * header.kind.itemsize), header.kind
+            )
+            if not len(part):
+                raise ValueError(f"{name} ends early")
+            array[filled : filled + len(part)] = part
+            filled += len(part)
     if array.max(initial=0) > np.iinfo(np.int64).max:
         raise InputError(f"the array {name} of {path} has {array.max()}, beyond 63 bits; give smaller ones")
     return array.astype(np.int64, copy=False)

@@ -41,15 +41,15 @@ static uint64_t colliding(uint64_t like, int n) {
 }
 
 static void keys_that_collide(void) {
-  enum { MOST = 2 * EB_AWAITED_PROBES };
+  enum { MAX_PLACES = 2 * EB_AWAITED_PROBES };
   const uint32_t before = eb_page_current->awaited.requests_left_out;
-  for (int n = 0; n < MOST; n++) CHECK(post(colliding(0x98000001, n), EB_AWAITED_RECEIVE, n, n));
-  CHECK(!post(colliding(0x98000001, MOST), EB_AWAITED_RECEIVE, MOST, MOST));
+  for (int n = 0; n < MAX_PLACES; n++) CHECK(post(colliding(0x98000001, n), EB_AWAITED_RECEIVE, n, n));
+  CHECK(!post(colliding(0x98000001, MAX_PLACES), EB_AWAITED_RECEIVE, MAX_PLACES, MAX_PLACES));
   CHECK(eb_page_current->awaited.requests_left_out == before + 1);
   /* The first are given back last. */
-  for (int n = MOST; n-- > EB_AWAITED_PROBES;) CHECK(complete(colliding(0x98000001, n)) == n);
-  CHECK(post(colliding(0x98000001, MOST), EB_AWAITED_RECEIVE, MOST, MOST));
-  CHECK(complete(colliding(0x98000001, MOST)) == MOST);
+  for (int n = MAX_PLACES; n-- > EB_AWAITED_PROBES;) CHECK(complete(colliding(0x98000001, n)) == n);
+  CHECK(post(colliding(0x98000001, MAX_PLACES), EB_AWAITED_RECEIVE, MAX_PLACES, MAX_PLACES));
+  CHECK(complete(colliding(0x98000001, MAX_PLACES)) == MAX_PLACES);
   for (int n = 0; n < EB_AWAITED_PROBES; n++) CHECK(complete(colliding(0x98000001, n)) == n);
   CHECK(num_used() == 0);
 }

@@ -1,6 +1,8 @@
 """Patterns: every format gives back what was written, and a bad message is named by its line."""
 
+import ast
 import io
+import threading
 import tracemalloc
 import zipfile
 
@@ -39,6 +41,17 @@ def test_largest_size_survives_every_format(tmp_path):
     for suffix in (".csv", ".npz", ".mtx"):
         save_pattern(pattern, tmp_path / f"p{suffix}")
         assert load_pattern(tmp_path / f"p{suffix}").bytes.tolist() == [MAX_BYTES]
+
+
+def test_headers_of_arrays_are_parsed_in_one_thread(tmp_path, monkeypatch):
+    """CPython before 3.13 fails now and then if several threads parse at once."""
+    save_pattern(Pattern(np.array([0]), np.array([1]), np.array([8])), tmp_path / "p.npz")
+    parse, threads = ast.literal_eval, set()
+    monkeypatch.setattr(
+        ast, "literal_eval", lambda text: [threads.add(threading.get_ident()), parse(text)][1]
+    )
+    assert load_pattern(tmp_path / "p.npz").bytes.tolist() == [8]
+    assert threads == {threading.get_ident()}
 
 
 @pytest.mark.parametrize(
