@@ -485,15 +485,21 @@ static void null_after_free(const struct context *context) {
 /* The receiver gets the error, whosever total is larger and whatever becomes of errors elsewhere in the program. The sender
  * gets it too where the receiver's refusal has arrived before the transfer completes there, even before it starts. */
 static void different_totals(const struct context *context) {
+  /* A message too large to be buffered would hold up a sender whose receiver has found the error in another one; how many there
+   * are in a first start is known where the costs are given. */
   static const struct {
     int sent, received;
-  } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}, {17000, 66000}, {100, 200}};
+    bool is_large;
+  } counts[] = {{50, 100, false},     {100, 50, false},     {20000, 40000, true},
+                {200, 300000, false}, {17000, 66000, true}, {100, 200, false}};
   enum { PARTITIONS = 4, NUM_COUNTS = sizeof counts / sizeof *counts };
+  const bool knows_costs = getenv("EARLYBIRD_COSTS") != NULL;
   if (context->rank > 1) return;
   unsigned char *data = calloc(PARTITIONS, 300000);
   MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
   for (int c = 0; c < NUM_COUNTS; c++) {
     MPI_Request request;
+    if (counts[c].is_large && !knows_costs) continue;
     if (context->rank == 0)
       MPI(MPI_Psend_init(data, PARTITIONS, counts[c].sent, MPI_BYTE, 1, TAG + c, context->world, MPI_INFO_NULL, &request));
     else MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
@@ -502,7 +508,7 @@ static void different_totals(const struct context *context) {
     const bool is_refused = code != MPI_SUCCESS;
     if (context->rank == 0 && !is_refused) MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
     /* What MPI_Parrived has found stays an error of the wait: also where the MPI itself found a message too long for the first
-     * of several segments (68000 bytes, of which the receiver expects 66000 first). */
+     * of several segments (68000 bytes, of which the receiver expects less than 66000 first). */
     if (context->rank == 1 && c >= NUM_COUNTS - 2) {
       int flag = 0;
       while (code == MPI_SUCCESS && !flag) code = MPI_Parrived(request, 0, &flag);

@@ -32,6 +32,10 @@ HUNDRED_THOUSAND = (
 DUPLICATE = {"EARLYBIRD_TESTS_DUPLICATE": "1"}
 IN_SHARED_MEMORY = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "ring"}
 DIRECT = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "direct"}
+# One message up to 100 kB; two, or four, of at most as much.
+SEVERAL_IN_FIRST_START = {
+    "EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e10,100000:1e-3:1e-3:1e10"
+}
 WITHOUT_TAGS = {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_TESTS_WITHOUT_TAGS": "1"} | DUPLICATE
 TRANSFERS_OF_A_LAUNCH = 1500  # `python -m bench partitioned-soak` has many more
 
@@ -106,6 +110,15 @@ LAUNCHES = {
             PLANS_FROM_64_BYTES,
             ("order", "type", "matching", "ending"),
             without=HUNDRED_THOUSAND,
+        ),
+        # First starts of one, two and four messages, by the total.
+        Launch(
+            "several_messages_in_the_first_start",
+            2,
+            "multiple",
+            SEVERAL_IN_FIRST_START,
+            ("error",),
+            one_mpi=True,
         ),
         # Threads that call side by side all the same, and requests that end otherwise than by a wait.
         # The sanitizers run the threads at MPI_THREAD_FUNNELED.

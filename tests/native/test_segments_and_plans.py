@@ -61,9 +61,24 @@ def assert_sound(first_byte, total_bytes):
 def test_canonical_segments_are_the_rule_without_gap_or_overlap(core, total_bytes, wanted_num):
     first_byte = canonical(core, total_bytes, wanted_num)
     assert_sound(first_byte, total_bytes)
-    num = max(min(wanted_num, total_bytes // 64), 1)
-    if total_bytes <= num * (SEGMENT_MAX_BYTES - 128):
-        assert first_byte[:-1] == [total_bytes // num * s // 64 * 64 for s in range(num)]
+    num = next(n for n in range(wanted_num, 0, -1) if n == 1 or total_bytes // n >= 64 * (n + 1))
+    if total_bytes <= num * (SEGMENT_MAX_BYTES - 64 * (num + 2)):
+        rule = [total_bytes // num * s // 64 * 64 for s in range(num)]
+        assert first_byte[:-1] == rule[:1] + [first - 64 * num for first in rule[1:2]] + rule[2:]
+
+
+@QUICK
+@given(
+    piece_bytes=st.integers(64 * 5, 1 << 26),
+    nums=st.permutations((1, 2, 3, 4)).map(lambda nums: nums[:2]),
+)
+def test_totals_in_proportion_to_their_numbers_of_canonical_segments_have_other_first_ones(
+    core, piece_bytes, nums
+):
+    """Otherwise a receiver of the larger total would wait for segments that its sender does not have."""
+    first, second = (canonical(core, num * piece_bytes, num) for num in nums)
+    assert [len(first) - 1, len(second) - 1] == list(nums)
+    assert first[1] != second[1]
 
 
 def test_the_last_canonical_segment_stays_short_enough_where_alignment_adds_to_it(core):

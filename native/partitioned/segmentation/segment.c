@@ -18,13 +18,14 @@ static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 int eb_segments_canonical(int64_t total_bytes, int wanted_num, eb_segments *segments) {
   int64_t num = wanted_num;
-  while (num > 1 && total_bytes / num < ALIGNMENT_BYTES) num--;
-  /* The last segment has what the others' alignment leaves, too. */
-  if (divide_up(total_bytes, num) > EB_SEGMENT_MAX_BYTES - ALIGNMENT_BYTES)
+  while (num > 1 && total_bytes / num < ALIGNMENT_BYTES * (num + 1)) num--;
+  /* The second has what the first lacks, and the last what the others' alignment leaves, too. */
+  if (divide_up(total_bytes, num) > EB_SEGMENT_MAX_BYTES - ALIGNMENT_BYTES * (num + 1))
     return eb_segments_uniform(total_bytes, EB_SEGMENT_MAX_BYTES, segments);
   eb_segments made;
   if (allocate(num, &made) != 0) return -1;
   for (int64_t s = 0; s < num; s++) made.first_byte[s] = total_bytes / num * s & ~(ALIGNMENT_BYTES - 1);
+  if (num > 1) made.first_byte[1] -= ALIGNMENT_BYTES * num;
   made.first_byte[num] = total_bytes;
   *segments = made;
   return 0;

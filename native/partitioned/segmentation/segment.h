@@ -38,7 +38,9 @@ int64_t eb_segments_uniform_num(int64_t total_bytes, int64_t step_bytes);
 
 /* All of these return 0, or -1 when memory is short or they are too many; then *segments is unchanged. */
 
-/* Segments derived without a message: wanted_num pieces on 64-byte boundaries, no empty ones. */
+/* Segments derived without a message: wanted_num pieces on 64-byte boundaries, none empty. Of several the first is shorter, the more
+ * they are: where the two sides' totals differ, and so do their numbers of pieces, their first pieces would otherwise be equal in
+ * proportion (half the total in one piece, all of it in two), and the receiver would wait for one that is never sent. */
 int eb_segments_canonical(int64_t total_bytes, int wanted_num, eb_segments *segments);
 
 /* Pieces of step_bytes; the last one has the remaining bytes. */
