@@ -5,6 +5,7 @@
 
 import contextlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -100,20 +101,23 @@ def struck(cluster, folder, number):
     """The rank of node2 gets a signal when a check with this current folder has begun to measure."""
     done = threading.Event()
 
+    def rank_of_node2() -> int | None:
+        """Looked for before it is to be struck, because all is measured within a second."""
+        command = ["pgrep", "--ns", str(cluster.nodes[2].pid), "--nslist", "pid", "-x", "check"]
+        found = subprocess.run(command, capture_output=True, text=True).stdout.split()
+        return int(found[0]) if found else None
+
     def strike() -> None:
-        end_s = time.monotonic() + 60
+        pid, end_s = None, time.monotonic() + 60
         while time.monotonic() < end_s and not done.is_set():
-            if not any(path.stat().st_size for path in folder.glob(".*/.check-*/samples.ndjson")):
-                time.sleep(0.02)
-                continue
-            found = subprocess.run(
-                ["pgrep", "--ns", str(cluster.nodes[2].pid), "--nslist", "pid", "-x", "check"],
-                capture_output=True, text=True,
-            ).stdout.split()  # fmt: skip
-            for pid in found:
-                subprocess.run(["kill", f"-{number}", pid])
-                done.set()
-            time.sleep(0.05)
+            pid = pid or rank_of_node2()
+            if pid and any(path.stat().st_size for path in folder.glob(".*/.check-*/samples.ndjson")):
+                try:
+                    os.kill(pid, number)
+                    done.set()
+                except ProcessLookupError:  # of the launch before
+                    pid = None
+            time.sleep(0.005)
 
     thread = threading.Thread(target=strike)
     thread.start()
