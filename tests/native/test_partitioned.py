@@ -33,9 +33,7 @@ DUPLICATE = {"EARLYBIRD_TESTS_DUPLICATE": "1"}
 IN_SHARED_MEMORY = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "ring"}
 DIRECT = PLANS_FROM_64_BYTES | {"EARLYBIRD_NODE_PATH": "direct"}
 # One message up to 100 kB; two, or four, of at most as much.
-SEVERAL_IN_FIRST_START = {
-    "EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e10,100000:1e-3:1e-3:1e10"
-}
+SEVERAL_IN_FIRST_START = {"EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e10,100000:1e-3:1e-3:1e10"}
 WITHOUT_TAGS = {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_TESTS_WITHOUT_TAGS": "1"} | DUPLICATE
 TRANSFERS_OF_A_LAUNCH = 1500  # `python -m bench partitioned-soak` has many more
 

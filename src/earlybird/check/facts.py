@@ -12,7 +12,7 @@ from typing import Any
 from earlybird.check.load import load_findings
 from earlybird.data import labels
 from earlybird.data.check import MIN_JUDGED, NODE, Finding
-from earlybird.data.recorded_rank import OF_LAUNCHERS
+from earlybird.data.rank_file import OF_LAUNCHERS
 from earlybird.data.units import format_bytes
 
 Alike = Callable[[Any, Any], bool]

@@ -12,7 +12,7 @@ import numpy as np
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
-from earlybird.data.recorded_rank import AGAIN, read_whole, require_events
+from earlybird.data.rank_file import AGAIN, read_whole, require_events
 from earlybird.data.recording import Recording
 from earlybird.data.units import MAX_S
 

@@ -14,18 +14,8 @@ import numpy as np
 from earlybird.data import files, folders, locks
 from earlybird.data.errors import InputError, write_error
 from earlybird.data.kept_where import KeptWhere, load_where
-from earlybird.data.recorded_rank import (
-    AGAIN,
-    GOT,
-    PUT,
-    RECEIVED,
-    SCHEMA,
-    SENT,
-    STARTED,
-    PlaceNames,
-    RankRecording,
-    load_rank,
-)
+from earlybird.data.rank_file import AGAIN, SCHEMA, PlaceNames, load_rank
+from earlybird.data.recorded_rank import GOT, PUT, RECEIVED, SENT, STARTED, RankRecording
 from earlybird.data.run_keys import check_summary
 
 SUMMARY = "recording.json"

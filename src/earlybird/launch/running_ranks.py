@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from earlybird.data.node_pages import load_node_pages
+from earlybird.data.rank_file import PlaceNames, RankOutline, load_outline
 from earlybird.data.rank_states import ENDED, FINALIZED, RUNS, STOPPED, UNSEEN, RankState
 from earlybird.data.recorded_page import (
     BEGIN_BYTES,
@@ -24,7 +25,6 @@ from earlybird.data.recorded_page import (
     progress_in,
     read_page,
 )
-from earlybird.data.recorded_rank import PlaceNames, RankOutline, load_outline
 from earlybird.data.unsettled_channels import unsettled_channels
 from earlybird.launch.other_nodes import OtherNodes, RemotePage, files_of_agents
 from earlybird.machine.symbols import function_names, source_lines

@@ -9,16 +9,8 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.phases import Phase
-from earlybird.data.recorded_rank import (
-    AGAIN,
-    CONCURRENT,
-    GOT,
-    PUT,
-    RECEIVED,
-    SENT,
-    EpochSamples,
-    RankRecording,
-)
+from earlybird.data.rank_file import AGAIN
+from earlybird.data.recorded_rank import CONCURRENT, GOT, PUT, RECEIVED, SENT, EpochSamples, RankRecording
 from earlybird.data.recording import PairTotals, Recording
 from earlybird.patterns.recorded import RecordedExchange, exchange_of
 

@@ -13,7 +13,8 @@ import pytest
 from earlybird.analysis.gaps import lost_parts, remarks
 from earlybird.data.errors import InputError
 from earlybird.data.kept_where import save_where
-from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED, Step, read_whole
+from earlybird.data.rank_file import read_whole
+from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED, Step
 from earlybird.data.recording import load_recording
 from earlybird.patterns.recorded import exchange_of_all
 from tests.recordings import start_recording
