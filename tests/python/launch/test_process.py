@@ -174,8 +174,8 @@ def test_a_job_ends_if_whoever_started_it_is_killed(tmp_path):
         while not (file.exists() and file.read_text().strip()):
             assert starter.poll() is None
             time.sleep(0.02)
+        job = psutil.Process(int(file.read_text()))  # before the end, after which it may be gone at once
         starter.kill()
-    job = psutil.Process(int(file.read_text()))
     end_s = time.monotonic() + 60
     while is_alive(job) and time.monotonic() < end_s:
         time.sleep(0.02)
