@@ -198,8 +198,8 @@ def test_what_has_lost_its_parent_ends_if_whoever_started_the_job_is_killed(tmp_
         while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()):
             assert starter.poll() is None
             time.sleep(0.02)
+        left = psutil.Process(int((tmp_path / "pid").read_text()))
         starter.kill()
-    left = psutil.Process(int((tmp_path / "pid").read_text()))
     end_s = time.monotonic() + 60
     while is_alive(left) and time.monotonic() < end_s:
         time.sleep(0.02)
