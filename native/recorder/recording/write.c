@@ -35,12 +35,17 @@
 /* Events of an epoch that has not ended. */
 #define MAX_PENDING (1u << 16)
 
+/* How long a thread ran, and how long it was ready to run while its cores ran others. */
+typedef struct {
+  uint64_t ran_ns, core_wait_ns;
+} thread_times;
+
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t begin_ticks;
 static long begin_thread;
-static uint64_t begin_core_wait_ns; /* of that thread */
-static bool knows_core_wait;
+static thread_times begin_times; /* of that thread */
+static bool knows_times;
 static char program[4096]; /* the path of the main program, of which the linker knows only argv[0] */
 static bool is_child;      /* forked: the file is the parent's */
 static uint64_t num_kept;
@@ -479,8 +484,8 @@ static void begin_trace(int num_ranks) {
   eb_trace_create(path, num, eb_recorder_tick_s(), eb_requests_are_shared);
 }
 
-/* How long this thread has been ready to run while its cores ran others. False where the kernel does not count it. */
-static bool read_core_wait_ns(uint64_t *wait_ns) {
+/* Of this thread so far. False where the kernel does not count it. */
+static bool read_times(thread_times *times) {
   char text[128], *rest;
   const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
@@ -488,9 +493,19 @@ static bool read_core_wait_ns(uint64_t *wait_ns) {
   (void)close(file);
   if (length <= 0) return false;
   text[length] = '\0';
-  const unsigned long long ran_ns = strtoull(text, &rest, 10);
-  *wait_ns = strtoull(rest, NULL, 10);
-  return ran_ns > 0;
+  times->ran_ns = strtoull(text, &rest, 10);
+  times->core_wait_ns = strtoull(rest, NULL, 10);
+  return times->ran_ns > 0;
+}
+
+/* Less than at the beginning: another kernel counts, as after a restart from a checkpoint. */
+static void print_times(eb_payload *payload) {
+  thread_times now;
+  if (!knows_times || syscall(SYS_gettid) != begin_thread || !read_times(&now) || now.ran_ns < begin_times.ran_ns ||
+      now.core_wait_ns < begin_times.core_wait_ns)
+    return;
+  print_seconds(payload, "core_wait_s", now.core_wait_ns - begin_times.core_wait_ns);
+  print_seconds(payload, "ran_s", now.ran_ns - begin_times.ran_ns);
 }
 
 static bool is_set(const char *variable) {
@@ -520,7 +535,7 @@ void eb_recorder_begin(void) {
     return;
   begin_ticks = eb_recorder_ticks();
   begin_thread = syscall(SYS_gettid);
-  knows_core_wait = read_core_wait_ns(&begin_core_wait_ns);
+  knows_times = read_times(&begin_times);
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) program[0] = '\0';
   eb_requests_are_shared = expects_threads || (PMPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED);
   write_header(rank, size);
@@ -580,13 +595,9 @@ static void write_all(const char *how) {
   write_trace();
   if (how) {
     eb_payload payload = {0};
-    uint64_t core_wait_ns;
     eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\"", how);
     print_seconds(&payload, "run_s", nanoseconds(eb_recorder_ticks() - begin_ticks));
-    /* Less than at the beginning: another kernel counts, as after a restart from a checkpoint. */
-    if (knows_core_wait && syscall(SYS_gettid) == begin_thread && read_core_wait_ns(&core_wait_ns) &&
-        core_wait_ns >= begin_core_wait_ns)
-      print_seconds(&payload, "core_wait_s", core_wait_ns - begin_core_wait_ns);
+    print_times(&payload);
     eb_payload_print(&payload, "}");
     eb_file_append(EB_CHUNK_JSON, &payload);
     eb_page_remove();

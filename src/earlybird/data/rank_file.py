@@ -158,7 +158,8 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
     data = read_whole(path)
     header: dict[str, Any] | None = None
     communicators: dict[int, Communicator] = {}
-    blocks, phase_blocks, named_phases, end, run_ns, core_wait_s = [], [], [], None, 0, None
+    blocks, phase_blocks, named_phases, end, run_ns = [], [], [], None, 0
+    core_wait_s = ran_s = None
     arrivals: dict[tuple[Any, ...], Arrivals] = {}
     epochs: dict[tuple[int, int], EpochSamples] = {}
     modules: list[dict[str, Any]] = []
@@ -202,6 +203,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
                         end = str(value["how"])
                         run_ns = max(run_ns, round(1e9 * _seconds(value, "run_s")))
                         core_wait_s = _seconds(value, "core_wait_s") if "core_wait_s" in value else None
+                        ran_s = _seconds(value, "ran_s") if "ran_s" in value else None
         if header is None:
             if not chunks.is_damaged and (chunks.is_cut or not data):
                 return None
@@ -248,6 +250,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             boot=str(header.get("boot", "")),
             sites=sites,
             core_wait_s=core_wait_s,
+            ran_s=ran_s,
             settings=_of_user(header.get("settings", {})),
             binding=tuple(_number({"binding": core}, "binding") for core in header.get("binding", ())),
             load=tuple(_seconds({"load": mean}, "load") for mean in header.get("load", ())),

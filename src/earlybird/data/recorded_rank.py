@@ -192,6 +192,7 @@ class RankRecording:
     sites : places of the program by their address in this process, as in its trace.
     core_wait_s : time for which the thread that called MPI_Init was ready to run without a core, from
         MPI_Init to the end; None if unknown.
+    ran_s : time for which it ran; None if unknown.
     settings : variables of the environment that concern the MPI, OpenMP or this recorder.
     binding : cores on which the main thread may run; empty if unknown.
     load : load of the host at the beginning, over 1, 5 and 15 minutes; empty if unknown.
@@ -220,6 +221,7 @@ class RankRecording:
     boot: str = ""
     sites: Mapping[int, Step] = field(default_factory=dict)
     core_wait_s: float | None = None
+    ran_s: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     binding: tuple[int, ...] = ()
     load: tuple[float, ...] = ()
@@ -243,6 +245,20 @@ class RankRecording:
                 num, time_s = times.get(opened.call, (0, 0.0))
                 times[opened.call] = num + 1, time_s + opened.open_s
         return times
+
+    @property
+    def slept_s(self) -> float | None:
+        """Return the time between its calls for which the thread that called MPI_Init neither ran nor was
+        ready to run, if it is known. It may have slept in calls, too, so it is not more than this."""
+        if self.ran_s is None or self.core_wait_s is None:
+            return None
+        is_own_call = (self.entries["role"] == CALL) & (self.entries["thread"] == 0)
+        for number, name in enumerate(self.calls):
+            if name.startswith("MPI_Init"):  # before the run
+                is_own_call &= self.entries["call"] != number
+        in_calls_s = 1e-9 * float(self.entries["time_ns"][is_own_call].sum())
+        asleep_s = self.run_s - self.ran_s - self.core_wait_s
+        return max(min(asleep_s, self.run_s - in_calls_s), 0.0)
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """Return the entries of these phases."""

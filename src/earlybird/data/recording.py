@@ -71,6 +71,8 @@ class PairTotals:
 
 # Of a run: less is what the other processes of a quiet node take.
 MIN_CORE_WAIT = 0.05
+# The share from which the sleep of main threads between calls is reported.
+MIN_SLEPT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +153,14 @@ class Recording:
             for one in self.ranks.values()
             if one.core_wait_s is not None and one.run_s > 0
         ]
+        return sum(shares) / len(shares) if shares else None
+
+    @property
+    def slept_share(self) -> float | None:
+        """The share of the run in which the main thread of a rank slept between its calls, such as until
+        other threads of the rank have ended, mean over the ranks that recorded it; None if none did."""
+        slept = [(one.slept_s, one.run_s) for one in self.ranks.values() if one.run_s > 0]
+        shares = [min(slept_s / run_s, 1.0) for slept_s, run_s in slept if slept_s is not None]
         return sum(shares) / len(shares) if shares else None
 
     def call_totals(self) -> list[CallTotal]:

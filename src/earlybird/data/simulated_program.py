@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from earlybird.data import labels
-from earlybird.data.recording import MIN_CORE_WAIT
+from earlybird.data.recording import MIN_CORE_WAIT, MIN_SLEPT
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Count,
@@ -229,6 +229,7 @@ class SimulatedProgram(Record):
     profile_id : id of the profile.
     core_wait_share : of the recorded run in which ranks waited for cores; None: not known.
     notes : what to know about the numbers.
+    slept_share : of the recorded run in which main threads slept between calls, which counts as computing.
     recording : folder of the recording.
     layout : where the ranks run in the simulation.
     window : the part of the run that is simulated; empty for the whole run.
@@ -254,6 +255,7 @@ class SimulatedProgram(Record):
     profile_id: str = ""
     core_wait_share: Share | None = None
     notes: tuple[str, ...] = ()
+    slept_share: Share = field(default=0.0, metadata=OMIT_EMPTY)
     recording: str = field(default="", metadata=OMIT_EMPTY)
     layout: str = field(default="", metadata=OMIT_EMPTY)
     window: str = field(default="", metadata=OMIT_EMPTY)
@@ -295,6 +297,12 @@ class SimulatedProgram(Record):
             return (
                 "What costs most is not known, since ranks waited for cores: give every rank a core and "
                 "record again."
+            )
+        if self.slept_share >= MIN_SLEPT:
+            return (
+                "What costs most is not known, since main threads sleep for "
+                f"{labels.percent(self.slept_share)} of the run: look first at what they wait for, such as "
+                "other threads of their rank or files."
             )
         parts = self.efficiency
         if parts.parallel >= _GOOD:

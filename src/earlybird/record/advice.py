@@ -41,6 +41,7 @@ from earlybird.record.program_changes import (
     partition_candidates,
 )
 from earlybird.record.simulation import balance_change, predict_program, simulated_speed_up
+from earlybird.record.sites import with_sleep
 
 AS_RECORDED = "as recorded"
 # Changes that gain less than this part of the run are counted, not listed, unless they may gain the second
@@ -108,7 +109,7 @@ def advise_program(question: ProgramQuestion) -> Advice:
     question = replace(question, operations=with_early_collectives(question.operations, *place))
     recording, operations = question.recording, question.operations
     given = conditions_as_recorded(operations, *place)
-    plain = predict_program(operations, given, (), recording.core_wait_share)
+    plain = with_sleep(predict_program(operations, given, (), recording.core_wait_share), recording)
     found = _candidates(question)
     notes = [*plain.notes, *found.notes]
     simulated: list[_Simulated] = []

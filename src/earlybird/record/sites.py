@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from earlybird.data import labels
 from earlybird.data.mpi_calls import base_name
 from earlybird.data.phases import Phase, find_phases
-from earlybird.data.recording import Recording
+from earlybird.data.recording import MIN_SLEPT, Recording
 from earlybird.data.simulated_program import PhaseTotals, SimulatedProgram
 
 Site = tuple[str, str]
@@ -48,4 +49,19 @@ def with_recording(simulated: SimulatedProgram, recording: Recording) -> Simulat
                 sum(row.waiting_s for row in rows), sum(row.transfer_s for row in rows),
             )
         )  # fmt: skip
-    return replace(simulated, recording=str(recording.path), recorded_phases=tuple(totals))
+    named = replace(simulated, recording=str(recording.path), recorded_phases=tuple(totals))
+    return with_sleep(named, recording)
+
+
+def with_sleep(simulated: SimulatedProgram, recording: Recording) -> SimulatedProgram:
+    """Return the simulation with the share of the run in which main threads slept, if it matters: when they
+    would have gone on with a change is not in the recording."""
+    share = recording.slept_share or 0.0
+    if share < MIN_SLEPT:
+        return simulated
+    remark = (
+        f"main threads slept for {labels.percent(share)} of the run outside of the MPI, such as until other "
+        "threads of their rank ended, or for files. That counts as computing of the main thread: what faster "
+        "or even computing of other threads gains is not known"
+    )
+    return replace(simulated, slept_share=share, notes=(*simulated.notes, remark))

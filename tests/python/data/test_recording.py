@@ -188,6 +188,26 @@ def test_a_pattern_has_each_pairs_messages_and_bytes(written):
     assert combined.triples().tolist() == [[0, 1, 32]]
 
 
+def test_a_main_thread_has_slept_where_it_neither_ran_nor_waited_for_a_core(written):
+    """At most between its calls: 1.6 s of 2 s, for the first rank's call took 0.4 s."""
+    ends = [
+        {"ran_s": 0.1, "core_wait_s": 0.0},
+        {"ran_s": 0.5, "core_wait_s": 0.5},
+        {"ran_s": 2.1, "core_wait_s": 0},
+    ]
+    in_calls = entries((1, CALL, 0, -1, 40_000_000, 0))  # of 10 ns each
+    files = {
+        rank: header(rank, size=3)
+        + in_calls * (rank == 0)
+        + text(kind="end", how="finalize", run_s=2.0, **end)
+        for rank, end in enumerate(ends)
+    }
+    recording = load_recording(written(files))
+    assert [recording.ranks[rank].slept_s for rank in range(3)] == pytest.approx([1.6, 1.0, 0.0])
+    assert recording.slept_share == pytest.approx((0.8 + 0.5) / 3)
+    assert load_recording(written({0: header(0) + END}, "other")).slept_share is None
+
+
 def test_waiting_for_a_core_is_a_share_of_the_run(written):
     ends = [{}, {"core_wait_s": 0.5}, {"core_wait_s": 9.0}]
     files = {

@@ -1,6 +1,7 @@
 """Simulated programs on the page: before and after, the critical path, and what to do."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ from earlybird.present.subjects.program.tables import phases_table
 from earlybird.record import simulation
 from earlybird.record.conditions import conditions_as_recorded
 from earlybird.record.operations import operations_of
-from earlybird.record.sites import with_recording
+from earlybird.record.sites import with_recording, with_sleep
 from earlybird.record.window import parse_window
 from tests.python.record.test_simulation import END_S, LAYOUT, MEET_S, PROFILE, SENT_S, recorded
 from tests.recordings import in_memory, ring
@@ -86,6 +87,22 @@ def test_phases_of_a_window_are_shown_without_what_is_known_of_the_whole_run_onl
         not {"epochs", "recorded"} & set(table.header) and "in --window MPI_Allreduce:1..1" in table.caption
     )
     assert [one.number for one in table.items] == [2]
+
+
+def test_nothing_is_advised_for_main_threads_that_sleep(simulated):
+    """They wait for other threads of their rank: that is no computing."""
+    recording = load_recording(Path(simulated(False).recording))
+
+    def of(ran_s):
+        ranks = {
+            rank: replace(one, entries=one.entries[:0], run_s=2.0, ran_s=ran_s, core_wait_s=0.0)
+            for rank, one in recording.ranks.items()
+        }
+        return with_sleep(simulated(False), replace(recording, ranks=ranks))
+
+    assert of(0.5).remedy().startswith("What costs most is not known, since main threads sleep for 75 %")
+    assert any("main threads slept for 75 % of the run" in note for note in of(0.5).notes)
+    assert of(1.95).slept_share == 0 and of(1.95).notes == simulated(False).notes
 
 
 def test_a_change_is_the_answer_with_its_interval(simulated):
