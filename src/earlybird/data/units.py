@@ -121,6 +121,12 @@ def require_plain_digits(text: str) -> str:
 
 def _parse(text: str | float, unit: str, what: str, examples: str, most: float = math.inf) -> float:
     value = _value_in(text, unit)
+    named = _PLAIN.fullmatch(str(text)) if len(str(text)) <= _LONGEST_QUANTITY else None
+    if value is None and named is not None and named[2][0].isalpha():
+        raise InputError(
+            f"{what} is {shortened(text)}, and {shortened(named[2])} is no unit of it, where upper and lower "
+            f"case differ; give one such as {examples}"
+        )
     if value is None or not math.isfinite(value) or value < 0:
         raise InputError(
             f"{what} is {shortened(text)}; give a number that is not negative, such as {examples}"

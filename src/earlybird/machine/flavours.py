@@ -1,6 +1,5 @@
 """MPI flavours: those that come as PyPI wheels, the MPI on PATH, any mpicc that a user names, SimGrid's."""
 
-import contextlib
 import functools
 import os
 import re
@@ -66,16 +65,22 @@ class Flavour(
         """Return the process environment with this flavour's variables, in which `mpicc` and `mpiexec` are
         its own.
 
-        Its bin folder comes first on PATH, and before it, if other programs have these names, a folder with
-        scripts that call its own. That folder is omitted if it cannot be made: see `tools`.
+        Its bin folder comes first on PATH, or last if it has a Python, too, which must not hide the user's;
+        and before all, if other programs have these names, a folder with scripts that call its own. That
+        folder is omitted if it cannot be made: see `tools`.
         """
         result = dict(os.environ) | dict(self.env)
-        result["PATH"] = f"{self.mpicc.parent}{os.pathsep}{result.get('PATH', '')}"
-        # What starts its programs by their paths needs no folder that it may write to.
-        with contextlib.suppress(InputError):
+        of_user, own = result.get("PATH", ""), str(self.mpicc.parent)
+        has_python = any(find_command(name, own) for name in ("python", "python3"))
+        first = f"{own}{os.pathsep}{of_user}"
+        result["PATH"] = f"{of_user}{os.pathsep}{own}" if of_user and has_python else first
+        try:
             tools = self.tools(result["PATH"])
             if tools is not None:
                 result["PATH"] = f"{tools}{os.pathsep}{result['PATH']}"
+        except InputError:
+            # What starts its programs by their paths needs no folder that it may write to.
+            result["PATH"] = first
         return result
 
     def tools(self, path: str) -> Path | None:

@@ -142,6 +142,21 @@ def test_whole_numbers_may_have_leading_zeros():
 
 
 @pytest.mark.parametrize(
+    ("parse", "text", "unit"),
+    [
+        (units.parse_bytes, "1mb", "'mb'"),
+        (units.parse_bandwidth, "5GB", "'GB'"),
+        (units.parse_bandwidth, "5 Gb/s", "'Gb/s'"),
+        (units.parse_duration, "3 S", "'S'"),
+        (units.parse_delay_rate, "3us", "'us'"),
+    ],
+)
+def test_a_unit_that_is_none_is_named(parse, text, unit):
+    with pytest.raises(InputError, match=f"and {unit} is no unit of it, where upper and lower case differ"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
     ("parse", "text"),
     [
         (units.parse_duration, "1e10s"),

@@ -1,6 +1,8 @@
 """Which MPI an mpicc belongs to, and what is said when there is none."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -270,3 +272,17 @@ def test_a_user_without_a_home_directory_is_told_what_to_set(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 4242424)
     with pytest.raises(InputError, match="set EARLYBIRD_HOME"):
         home()
+
+
+def test_a_python_beside_the_compiler_does_not_hide_the_users(mpicc, monkeypatch, tmp_path):
+    path = mpicc(OPEN_MPI)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for python in (path.parent / "python3", theirs / "python3"):
+        python.write_text("#!/bin/sh\n")
+        python.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{theirs}:{os.environ['PATH']}")
+    environment = flavours.find_flavour(str(path)).environment()
+    assert shutil.which("python3", path=environment["PATH"]) == str(theirs / "python3")
+    printed = subprocess.run(["mpiexec", "--version"], env=environment, capture_output=True, text=True)
+    assert "Open MPI" in printed.stdout

@@ -53,7 +53,7 @@ def run_watched(
             where = last_state(output, latest)
             if where is not None:
                 _keep(output, where)
-                said = "" if latest else f"when the ranks ended: {where.sentence}; "
+                said = "" if latest else f"when the ranks ended: {where.sentence.rstrip('.')}; "
                 note(f"{said}`earlybird show {path_argument(output)}` prints who waited for whom")
         except BaseException:
             where = None if watch.has_got_on else watch.latest
