@@ -37,9 +37,7 @@ class _FlowTimes(ctypes.Structure):
 class _QueueTimes(ctypes.Structure):
     """The structure eb_queue_times of models.h."""
 
-    _fields_ = tuple(
-        (name, c_void_p) for name in ("received_s", "sent_s", "last_received_s", "last_sent_s")
-    )
+    _fields_ = tuple((name, c_void_p) for name in ("received_s", "sent_s", "last_received_s", "last_sent_s"))
 
 
 class _Program(ctypes.Structure):
@@ -167,8 +165,8 @@ def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s
 def completion_fractions(
     receiver: np.ndarray, num_receivers: int, size_bytes: np.ndarray, least_bytes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute (9) of Thune et al. 2023; see models.h. Both arrays have the shape (M,); the results, the numbers
-    of the messages of `least_bytes` or more and their fractions, (K,)."""
+    """Compute (9) of Thune et al. 2023; see models.h. Both arrays have the shape (M,); the results are
+    the numbers of the messages of `least_bytes` or more, and their fractions, (K,)."""
     num = int(np.count_nonzero(size_bytes >= least_bytes))
     messages, fractions = np.empty(num, np.uint32), np.empty(num)
     _check(
@@ -249,8 +247,8 @@ def delivered_s(
     receive_s: np.ndarray,
 ) -> np.ndarray:
     """Return (P,) when the last message of each rank among `messages` (K,), and of a class with `waits`, (C,)
-    bool, is delivered: `fraction` (K,) of the time `receive_s` (P,) of its receiver; 0 for a rank without such
-    messages."""
+    bool, is delivered: `fraction` (K,) of the time `receive_s` (P,) of its receiver; 0 for a rank without
+    such messages."""
     send_s = np.zeros(len(receive_s))
     _call(
         "eb_messages_delivered", len(messages), ranks(messages), reals(fraction), ranks(src), ranks(dst),
@@ -324,24 +322,24 @@ class Flows:
         Several threads may call it at once.
         """
         finished_s = np.zeros(self._num_messages)
-        self._complete(*given, _FlowTimes(finished_s=finished_s.ctypes.data))
+        self._complete(_FlowTimes(finished_s=finished_s.ctypes.data), *given)
         return finished_s
 
     def last_of_ranks(self, *given: Any, waits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (P,) seconds of the last message that each rank receives, and of the last one of a class with
-        `waits`, (C,) bool, that it sends, as `complete` computes them; 0 without any."""
+        """Return (P,) seconds of the last message that each rank receives, and of the last one of a class
+        with `waits`, (C,) bool, that it sends, as `complete` computes them; 0 without any."""
         received_s, sent_s = np.zeros(self._num_ranks), np.zeros(self._num_ranks)
         addresses = received_s.ctypes.data, sent_s.ctypes.data, waits.ctypes.data
-        self._complete(*given, _FlowTimes(None, *addresses))
+        self._complete(_FlowTimes(None, *addresses), *given)
         return received_s, sent_s
 
     def _complete(
         self,
+        times: _FlowTimes,
         sending_bytes_per_s: np.ndarray,
         receiving_bytes_per_s: np.ndarray,
         tolerance_of_elapsed: float,
         tolerance_of_bound: float,
-        times: _FlowTimes,
     ) -> None:
         """Fill `times`; the tables are (n, C)."""
         _check(
