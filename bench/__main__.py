@@ -13,6 +13,7 @@ from bench import (
     collective_advice,
     command_times,
     compare_power,
+    large_predictions,
     layout_advice,
     many_cores,
     motif_styles,
@@ -84,6 +85,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "pipeline-advice": pipeline_advice.main,
     "predictor": predictor.main,
     "predictor-growth": predictor_growth.main,
+    "large-predictions": large_predictions.main,
     "paper-tables": paper_tables.main,
     "layout-advice": layout_advice.main,
     "aggregation-advice": aggregation_advice.main,
@@ -103,7 +105,7 @@ WITH_OPTIONS = (
     "recorder-cost", "recorder-kills", "session-kills", "stuck-suites", "stuck-alarms", "stuck-ranks",
     "temucin-suite", "layout-advice", "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
-    "predictor-growth", "slurm-cluster", "simulated-windows", "simgrid-replay",
+    "predictor-growth", "large-predictions", "slurm-cluster", "simulated-windows", "simgrid-replay",
 )  # fmt: skip
 
 

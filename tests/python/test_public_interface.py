@@ -27,6 +27,12 @@ def test_the_names_are_there_and_nothing_large_is_imported_for_them():
     assert ran.stdout == "False\n"
 
 
+def test_a_prediction_starts_without_scipy_which_would_take_a_fifth_of_the_time():
+    script = "import sys, earlybird.cli.commands.predict; print('scipy' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
+
+
 def test_type_checkers_may_use_the_annotations():
     assert (Path(earlybird.__file__).parent / "py.typed").is_file()
 

@@ -327,6 +327,25 @@ def _make(rows: np.ndarray | Sequence[Sequence[int]], where: Callable[[int], str
 def _check(src: np.ndarray, dst: np.ndarray, size: np.ndarray, where: Callable[[int], str]) -> None:
     if not len(src) == len(dst) == len(size):
         raise InputError("a pattern needs src, dst and bytes of equal length")
+    total_bytes = 0.0
+    for begin in range(0, len(src), _AT_ONCE):  # in the caches of a core
+        here = slice(begin, begin + _AT_ONCE)
+        if not _is_valid(src[here], dst[here], size[here]):
+            _complain(src, dst, size, where)
+        total_bytes += float(size[here].sum(dtype=np.float64))
+    if total_bytes > MAX_BYTES:
+        raise InputError(f"the pattern's sizes add up to more than {MAX_BYTES} bytes; sizes are in bytes")
+
+
+def _is_valid(src: np.ndarray, dst: np.ndarray, size: np.ndarray) -> bool:
+    """Return whether all messages are possible; negative numbers are large ones without a sign."""
+    ends = np.maximum(src.view(np.uint64), dst.view(np.uint64))
+    most_bytes = size.view(np.uint64).max(initial=0)
+    return bool(ends.max(initial=0) < MAX_RANKS and most_bytes <= MAX_BYTES and not (src == dst).any())
+
+
+def _complain(src: np.ndarray, dst: np.ndarray, size: np.ndarray, where: Callable[[int], str]) -> None:
+    """Raise InputError for the first message of the first kind of mistake."""
     for bad, says in (
         ((src < 0) | (dst < 0), "a rank is negative; ranks count from 0"),
         ((src >= MAX_RANKS) | (dst >= MAX_RANKS), f"ranks are 0 to {MAX_RANKS - 1}; give one of these"),
@@ -337,5 +356,3 @@ def _check(src: np.ndarray, dst: np.ndarray, size: np.ndarray, where: Callable[[
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
             raise InputError(f"{where(k)} ({src[k]},{dst[k]},{size[k]}): {says}")
-    if float(size.sum(dtype=np.float64)) > MAX_BYTES:
-        raise InputError(f"the pattern's sizes add up to more than {MAX_BYTES} bytes; sizes are in bytes")

@@ -101,6 +101,17 @@ class Sharing:
         (`python -m bench predictor`).
         """
         sending = receiving_bytes_per_s if sending_bytes_per_s is None else sending_bytes_per_s
-        return self._flows.complete(
-            sending, receiving_bytes_per_s, max(batch_fraction, _ROUNDING), batch_fraction / 10
-        )
+        return self._flows.complete(sending, receiving_bytes_per_s, *_tolerances(batch_fraction))
+
+    def last_times_s(
+        self, bandwidth_bytes_per_s: np.ndarray, waits: np.ndarray, batch_fraction: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Compute (P,) seconds of the last message that each rank receives, and of the last one of a class
+        with `waits`, (C,) bool, that it sends, 0 without any: those of `completion_times_s`, in less time."""
+        both = bandwidth_bytes_per_s, bandwidth_bytes_per_s
+        return self._flows.last_of_ranks(*both, *_tolerances(batch_fraction), waits=waits)
+
+
+def _tolerances(batch_fraction: float) -> tuple[float, float]:
+    """Return the tolerance of the elapsed time, and that of the least time of the busiest end."""
+    return max(batch_fraction, _ROUNDING), batch_fraction / 10

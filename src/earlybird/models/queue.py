@@ -72,11 +72,24 @@ class Queues:
         bandwidth_bytes_per_s : (N, C), BW(n) of class c at [n-1, c], N at least the largest n.
         buffered_bytes : (C,), 0 for a class whose senders wait, infinity if they never do.
         """
-        of_competing = self._connections.complete(
-            bandwidth_bytes_per_s, buffered_bytes, self._window_bytes, self._chunk_bytes, SENDING_QUEUE_S,
-        )  # fmt: skip
+        of_competing = self._complete(bandwidth_bytes_per_s, buffered_bytes)
         if self._num_competing == self._num_messages:
             return of_competing
         received_s, sent_s = np.zeros(self._num_messages), np.zeros(self._num_messages)
         received_s[self._here], sent_s[self._here] = of_competing
         return received_s, sent_s
+
+    def last_times_s(
+        self, bandwidth_bytes_per_s: np.ndarray, buffered_bytes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Compute (P,) seconds of the last message that each rank receives and of its last send, 0 without
+        any: those of `completion_times_s`, in less time."""
+        return self._complete(bandwidth_bytes_per_s, buffered_bytes, of_ranks=True)
+
+    def _complete(
+        self, bandwidth_bytes_per_s: np.ndarray, buffered_bytes: np.ndarray, **options: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self._connections.complete(
+            bandwidth_bytes_per_s, buffered_bytes, self._window_bytes, self._chunk_bytes, SENDING_QUEUE_S,
+            **options,
+        )  # fmt: skip

@@ -47,7 +47,9 @@ def group_times_s(
     return np.array([compiled.staircase(first, volume_bytes, row) for row in bandwidth_bytes_per_s])
 
 
-def completion_fractions(receiver: np.ndarray, size_bytes: np.ndarray) -> np.ndarray:
+def completion_fractions(
+    receiver: np.ndarray, size_bytes: np.ndarray, least_bytes: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Compute when each message is complete, as a fraction of its receiver's t_recv: equation (9) of Thune et
     al. 2023.
 
@@ -58,11 +60,12 @@ def completion_fractions(receiver: np.ndarray, size_bytes: np.ndarray) -> np.nda
     Parameters
     ----------
     receiver, size_bytes : (M,) int64, the messages of one level in any order.
+    least_bytes : smaller messages count, but their own fractions are not computed, which takes less time.
 
     Returns
     -------
-    (M,) between 0 and 1; 0 for a message of 0 bytes.
+    The numbers (K,) of the messages of `least_bytes` or more, by receiver, and their fractions (K,) between 0
+    and 1; 0 for a message of 0 bytes.
     """
-    return compiled.completion_fractions(
-        receiver, int(receiver.max()) + 1 if len(receiver) else 0, size_bytes
-    )
+    num_receivers = int(receiver.max()) + 1 if len(receiver) else 0
+    return compiled.completion_fractions(receiver, num_receivers, size_bytes, least_bytes)

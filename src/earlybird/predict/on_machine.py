@@ -1,9 +1,9 @@
 """Predict the time of an exchange on a machine whose links are all described, also those between switches."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
@@ -11,6 +11,9 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.simulated_machine import SimulatedMachine
 from earlybird.models.links import BATCH_FRACTION, completion_times_s
+
+if TYPE_CHECKING:  # imported late, as by `models.links`
+    from scipy.sparse import csr_array
 
 MODEL = "links"
 # The time grows with the messages times the different rates, times the completions.
@@ -113,7 +116,7 @@ class _Network:
         """Return the (L,) bandwidth of each link."""
         return np.concatenate([bandwidth for bandwidth, *_ in self._kinds()])
 
-    def passes(self) -> csr_array:
+    def passes(self) -> "csr_array":
         """Return the (L, M) matrix that is 1 where a message passes a link."""
         rows, columns, begin = [], [], 0
         for bandwidth, links, messages in self._kinds():
@@ -121,6 +124,8 @@ class _Network:
             columns.append(messages)
             begin += len(bandwidth)
         row, column = np.concatenate(rows), np.concatenate(columns)
+        from scipy.sparse import csr_array
+
         return csr_array((np.ones(len(row)), (row, column)), shape=(begin, len(self._src)))
 
     def _kinds(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

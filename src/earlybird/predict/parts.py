@@ -34,13 +34,17 @@ class Part:
     group: np.ndarray
     mixed: str
     _classes: dict[tuple, "Classes"] = field(default_factory=dict)
+    _fractions: list[tuple[int, tuple[np.ndarray, np.ndarray]]] = field(default_factory=list)
 
-    @cached_property
-    def fraction(self) -> np.ndarray:
-        """The (M,) fractions c of equation (9)."""
-        if self.level is None or self.mixed == "union":
-            return staircase.completion_fractions(self.dst, self.bytes)
-        return staircase.completion_fractions(self.dst * len(self.names) + self.level, self.bytes)
+    def fractions(self, least_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers (K,) of messages, at least of all those of `least_bytes` or more, and their
+        fractions c of equation (9); kept for as many bytes or more."""
+        if not self._fractions or self._fractions[0][0] > least_bytes:
+            is_one = self.level is None or self.mixed == "union"
+            receiver = self.dst if is_one else self.dst * len(self.names) + self.level
+            found = staircase.completion_fractions(receiver, self.bytes, least_bytes)
+            self._fractions[:] = [(least_bytes, found)]
+        return self._fractions[0][1]
 
     @cached_property
     def receivers(self) -> np.ndarray:
@@ -89,6 +93,7 @@ class Classes:
     num_received, volume_bytes : (P, C) messages and bytes that each rank receives.
     is_used : (C,), whether a message with bytes is of the class.
     waits : (C,), whether senders wait for messages of the class.
+    least_waited_bytes : no message for which a sender waits is smaller.
     """
 
     part: Part
@@ -97,6 +102,7 @@ class Classes:
     volume_bytes: np.ndarray
     is_used: np.ndarray
     waits: np.ndarray
+    least_waited_bytes: int
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
@@ -106,7 +112,12 @@ class Classes:
         message_class, num_received, volume_bytes = compiled.classify_messages(
             part.level, part.dst, part.bytes, min_bytes, len(part.group)
         )
-        return cls(part, message_class, num_received, volume_bytes, volume_bytes.any(axis=0), waits)
+        # The first protocol of a level also has the messages below its `min_bytes`.
+        begins = [begin for starts in min_bytes for begin in (0, *starts[1:])]
+        least_bytes = min((begin for begin, does in zip(begins, waits, strict=True) if does), default=0)
+        return cls(
+            part, message_class, num_received, volume_bytes, volume_bytes.any(axis=0), waits, least_bytes
+        )
 
     def send_s(self, receive_s: np.ndarray) -> np.ndarray:
         """Return (R, P) the time at which the last waited-for send of each rank is delivered, (8) of Thune et
@@ -116,22 +127,11 @@ class Classes:
         if not self.waits.any():
             return np.zeros(receive_s.shape)
         of, part = self.message_class, self.part
-        return np.array(
-            [
-                compiled.delivered_s(part.src, part.dst, of, self.waits, part.fraction, row)
-                for row in receive_s
-            ]
-        )
-
-    def last_received_s(self, time_s: np.ndarray) -> np.ndarray:
-        """Return (P,) the last (M,) `time_s` of the messages that each rank receives."""
-        return compiled.last_of_ranks_s(self.part.dst, time_s, len(self.part.group))
-
-    def last_sent_s(self, time_s: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
-        """Return (P,) the last (M,) `time_s` of the messages that each rank sends, of those of a class with
-        `counts`, (C,)."""
-        of = self.message_class
-        return compiled.last_of_ranks_s(self.part.src, time_s, len(self.part.group), of, counts)
+        messages, fractions = part.fractions(self.least_waited_bytes)
+        return np.array([
+            compiled.delivered_s(messages, fractions, part.src, part.dst, of, self.waits, row)
+            for row in receive_s
+        ])  # fmt: skip
 
     def keep(self, kind: Callable[..., Kept], *arguments: Any) -> Kept:
         """Return `kind` of these messages and the arguments, such as the data that a model prepares; it is

@@ -93,8 +93,7 @@ def _fair_s(classes: Classes, levels: ParameterSets, share: str) -> Ends:
     sharing, step = classes.keep(_sharing, share), batch_fraction(classes, share)
 
     def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        completed_s = sharing.completion_times_s(capacity, batch_fraction=step)
-        return classes.last_received_s(completed_s), classes.last_sent_s(completed_s, classes.waits)
+        return sharing.last_times_s(capacity, classes.waits, step)
 
     return _of_each_capacity(last_s, _bandwidth_of_both_ends(classes.part, levels))
 
@@ -108,8 +107,7 @@ def _queue_s(classes: Classes, levels: ParameterSets, share: str) -> Ends:
     buffered = np.array([item.buffered for level in levels[0] for item in level.protocols])
 
     def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        received_s, sent_s = queues.completion_times_s(capacity, buffered)
-        return classes.last_received_s(received_s), classes.last_sent_s(sent_s)
+        return queues.last_times_s(capacity, buffered)
 
     return _of_each_capacity(last_s, capacities)
 

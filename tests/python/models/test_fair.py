@@ -129,7 +129,8 @@ def test_by_process_it_is_the_staircase_where_senders_never_limit(exchange):
 def test_the_messages_of_a_lone_receiver_complete_as_in_equation_9():
     sizes = np.array([10_000, 40_000, 40_000, 70_000])
     messages = [(k + 1, 0, size) for k, size in enumerate(sizes)]
-    expected = staircase.completion_fractions(np.zeros(4, dtype=int), sizes) * sizes.sum() / 12e9
+    numbers, fractions = staircase.completion_fractions(np.zeros(4, dtype=int), sizes)
+    expected = fractions[np.argsort(numbers)] * sizes.sum() / 12e9
     for share in SHARES:
         assert _complete(messages, [0, 1, 2, 3, 4], [12e9], share) == pytest.approx(expected)
 
@@ -226,6 +227,21 @@ def test_completions_taken_together_change_times_by_little(share):
     together = fair.completion_times_s(*exchange, bandwidth, share, batch_fraction=1e-3)
     assert (together != exact).any()
     assert together == pytest.approx(exact, rel=5e-3)
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("step", [0.0, 5e-3])
+def test_the_last_times_of_ranks_are_those_of_their_messages(share, step):
+    src, dst, size, nodes, _ = _mesh_like(3)
+    kind = (size > np.median(size)).astype(int)
+    table, waits = np.array([[10e9, 5e9], [16e9, 6e9], [18e9, 7e9], [20e9, 8e9]]), np.array([False, True])
+    sharing = fair.Sharing(src, dst, size, nodes, kind, 2, share)
+    times_s = sharing.completion_times_s(table, batch_fraction=step)
+    received_s, sent_s = np.zeros(len(nodes)), np.zeros(len(nodes))
+    np.maximum.at(received_s, dst, times_s)
+    np.maximum.at(sent_s, src, np.where(waits[kind], times_s, 0))
+    of_ranks = sharing.last_times_s(table, waits, step)
+    assert [row.tolist() for row in of_ranks] == [received_s.tolist(), sent_s.tolist()]
 
 
 @pytest.mark.parametrize("share", SHARES)

@@ -209,6 +209,22 @@ def test_it_is_the_simulation_written_out_and_no_end_is_faster_than_its_capacity
             assert last >= volume / max(bandwidth) * (1 - 1e-9)
 
 
+@settings(max_examples=40, deadline=None)
+@given(_exchanges, _tables, st.sampled_from([0, 100_000, NEVER]))
+def test_the_last_times_of_ranks_are_those_of_their_messages(exchange, bandwidth, buffered):
+    nodes, messages = exchange
+    messages = [row for row in messages if nodes[row[0]] != nodes[row[1]]]
+    columns = np.array([(*row, 0) for row in messages], dtype=np.int64).reshape(-1, 4).T
+    queues = Queues(*columns, np.array(nodes))
+    capacities = np.array(bandwidth)[:, None], np.array([buffered], dtype=float)
+    last_s = np.zeros((2, len(nodes)))
+    for of, rank, time_s in zip(
+        last_s, (columns[1], columns[0]), queues.completion_times_s(*capacities), strict=True
+    ):
+        np.maximum.at(of, rank, time_s)
+    assert [row.tolist() for row in queues.last_times_s(*capacities)] == last_s.tolist()
+
+
 def test_a_long_message_waits_for_its_acknowledgements_among_what_its_sender_receives():
     """Rank 0 of node 0 sends to node 1 alone, and five other nodes send to node 0 what fills its link."""
     nodes, rate = [0, 1, 2, 3, 4, 5, 6], 1e8

@@ -147,10 +147,27 @@ def _recursion_9(sizes):
     return times
 
 
+def fractions_of(receiver, size_bytes):
+    """The fraction of each message, in the order given."""
+    messages, fractions = staircase.completion_fractions(receiver, size_bytes)
+    return fractions[np.argsort(messages)]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), min_size=1, max_size=99), st.integers(0, 100)
+)
+def test_completion_fractions_of_large_messages_are_those_that_they_have_among_all(messages, least_bytes):
+    receiver, size = np.array(messages, dtype=np.int64).T
+    large, fractions = staircase.completion_fractions(receiver, size, least_bytes)
+    assert sorted(large.tolist()) == np.flatnonzero(size >= least_bytes).tolist()
+    assert fractions.tolist() == fractions_of(receiver, size)[large].tolist()
+
+
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=12).map(sorted))
 def test_completion_fractions_are_equation_9(sizes):
-    fractions = staircase.completion_fractions(np.zeros(len(sizes), dtype=int), np.array(sizes))
+    fractions = fractions_of(np.zeros(len(sizes), dtype=int), np.array(sizes))
     assert fractions == pytest.approx(_recursion_9(sizes), rel=1e-9)
 
 
@@ -159,7 +176,7 @@ def test_completion_fractions_are_equation_9(sizes):
 def test_completion_fractions_go_with_the_message_not_its_place(messages, random):
     def fractions(rows):
         receiver, size = np.array(rows, dtype=np.int64).T
-        return dict(zip(rows, staircase.completion_fractions(receiver, size).tolist(), strict=True))
+        return dict(zip(rows, fractions_of(receiver, size).tolist(), strict=True))
 
     shuffled = random.sample(messages, len(messages))
     assert fractions(messages) == fractions(shuffled)
@@ -168,5 +185,5 @@ def test_completion_fractions_go_with_the_message_not_its_place(messages, random
 
 def test_the_largest_message_completes_with_its_receiver_and_an_empty_one_at_once():
     receiver = np.array([7, 7, 2, 7])
-    fractions = staircase.completion_fractions(receiver, np.array([10, 30, 5, 0]))
+    fractions = fractions_of(receiver, np.array([10, 30, 5, 0]))
     assert fractions.tolist() == [0.5, 1.0, 1.0, 0.0]

@@ -28,6 +28,18 @@ class _QueueCosts(ctypes.Structure):
     )
 
 
+class _FlowTimes(ctypes.Structure):
+    """The structure eb_flow_times of models.h."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("finished_s", "received_s", "sent_s", "waits"))
+
+
+class _QueueTimes(ctypes.Structure):
+    """The structure eb_queue_times of models.h."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("received_s", "sent_s", "last_received_s", "last_sent_s"))
+
+
 class _Program(ctypes.Structure):
     """The structure eb_program of models.h."""
 
@@ -65,7 +77,7 @@ class _Simulated(ctypes.Structure):
 # As in models.h: result and arguments.
 _SIGNATURES = {
     "eb_staircase": (c_int, c_int64, _INTEGERS, c_int64, _INTEGERS, _REALS, _REALS),
-    "eb_completion_fractions": (c_int, c_int64, _RANKS, c_int64, _INTEGERS, _REALS),
+    "eb_completion_fractions": (c_int, c_int64, _RANKS, c_int64, _INTEGERS, c_int64, _RANKS, _REALS),
     "eb_flows_create": (
         c_void_p, c_int64, _RANKS, _RANKS, _INTEGERS, _CLASSES, c_int64, c_int64, _INTEGERS, c_bool,
     ),
@@ -78,16 +90,21 @@ _SIGNATURES = {
         None, c_int64, _LEVELS, _RANKS, _INTEGERS, _INTEGERS, _INTEGERS, c_int64, _CLASSES, _INTEGERS,
         _INTEGERS,
     ),
-    "eb_messages_delivered": (None, c_int64, _RANKS, _RANKS, _CLASSES, _FLAGS, _REALS, _REALS, _REALS),
-    "eb_messages_last": (None, c_int64, _RANKS, _CLASSES, _FLAGS, _REALS, _REALS),
+    "eb_messages_delivered": (
+        None, c_int64, _RANKS, _REALS, _RANKS, _RANKS, _CLASSES, _FLAGS, _REALS, _REALS,
+    ),
     "eb_flows_num_messages": (c_int64, c_void_p),
     "eb_flows_num_bundles": (c_int64, c_void_p),
-    "eb_flows_complete": (c_int, c_void_p, c_int64, _REALS, _REALS, c_double, c_double, _REALS),
+    "eb_flows_complete": (
+        c_int, c_void_p, c_int64, _REALS, _REALS, c_double, c_double, ctypes.POINTER(_FlowTimes),
+    ),
     "eb_flows_destroy": (None, c_void_p),
     "eb_connections_create": (
         c_void_p, c_int64, _RANKS, _RANKS, _INTEGERS, _CLASSES, c_int64, _INTEGERS,
     ),
-    "eb_connections_complete": (c_int, c_void_p, ctypes.POINTER(_QueueCosts), _REALS, _REALS),
+    "eb_connections_complete": (
+        c_int, c_void_p, ctypes.POINTER(_QueueCosts), ctypes.POINTER(_QueueTimes),
+    ),
     "eb_connections_destroy": (None, c_void_p),
     "eb_exchange_create": (
         c_void_p, c_int64, _INTEGERS, _INTEGERS, c_int64, c_int64, c_int64, _INTEGERS, _INTEGERS, _INTEGERS,
@@ -145,9 +162,13 @@ def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s
     return finished_s
 
 
-def completion_fractions(receiver: np.ndarray, num_receivers: int, size_bytes: np.ndarray) -> np.ndarray:
-    """Compute (9) of Thune et al. 2023; see models.h. Both arrays, and the result, have the shape (M,)."""
-    fractions = np.empty(len(size_bytes))
+def completion_fractions(
+    receiver: np.ndarray, num_receivers: int, size_bytes: np.ndarray, least_bytes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute (9) of Thune et al. 2023; see models.h. Both arrays have the shape (M,); the results are
+    the numbers of the messages of `least_bytes` or more, and their fractions, (K,)."""
+    num = int(np.count_nonzero(size_bytes >= least_bytes))
+    messages, fractions = np.empty(num, np.uint32), np.empty(num)
     _check(
         _call(
             "eb_completion_fractions",
@@ -155,10 +176,12 @@ def completion_fractions(receiver: np.ndarray, num_receivers: int, size_bytes: n
             ranks(receiver),
             num_receivers,
             integers(size_bytes),
+            least_bytes,
+            messages,
             fractions,
         )
     )
-    return fractions
+    return messages, fractions
 
 
 def select_messages(
@@ -215,35 +238,23 @@ def classify_messages(
 
 
 def delivered_s(
+    messages: np.ndarray,
+    fraction: np.ndarray,
     src: np.ndarray,
     dst: np.ndarray,
     message_class: np.ndarray,
     waits: np.ndarray,
-    fraction: np.ndarray,
     receive_s: np.ndarray,
 ) -> np.ndarray:
-    """Return (P,) when the last message of each rank of a class with `waits`, (C,) bool, is delivered:
-    `fraction` (M,) of the time `receive_s` (P,) of its receiver; 0 for a rank without such messages."""
+    """Return (P,) when the last message of each rank among `messages` (K,), and of a class with `waits`, (C,)
+    bool, is delivered: `fraction` (K,) of the time `receive_s` (P,) of its receiver; 0 for a rank without
+    such messages."""
     send_s = np.zeros(len(receive_s))
     _call(
-        "eb_messages_delivered", len(src), ranks(src), ranks(dst), classes(message_class), waits,
-        reals(fraction), reals(receive_s), send_s,
+        "eb_messages_delivered", len(messages), ranks(messages), reals(fraction), ranks(src), ranks(dst),
+        classes(message_class), waits, reals(receive_s), send_s,
     )  # fmt: skip
     return send_s
-
-
-def last_of_ranks_s(
-    rank: np.ndarray,
-    time_s: np.ndarray,
-    num_ranks: int,
-    message_class: np.ndarray | None = None,
-    counts: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return (P,) the last (M,) `time_s` of the messages of each rank, 0 without any; with `counts`, (C,)
-    bool, of those of a class that counts."""
-    last_s = np.zeros(num_ranks)
-    _call("eb_messages_last", len(rank), ranks(rank), message_class, counts, reals(time_s), last_s)
-    return last_s
 
 
 def ranks(values: object) -> np.ndarray:
@@ -288,7 +299,7 @@ class Flows:
         group: np.ndarray,
         by_process: bool,
     ) -> None:
-        self._num_messages = len(src)
+        self._num_messages, self._num_ranks = len(src), len(group)
         self._flows = _call(
             "eb_flows_create", len(src), ranks(src), ranks(dst), integers(size_bytes),
             classes(message_class), num_classes, len(group), integers(group), by_process,
@@ -305,25 +316,38 @@ class Flows:
         """The number of sets of messages whose rates are always the same."""
         return int(_call("eb_flows_num_bundles", self._flows))
 
-    def complete(
-        self,
-        sending_bytes_per_s: np.ndarray,
-        receiving_bytes_per_s: np.ndarray,
-        tolerance_of_elapsed: float,
-        tolerance_of_bound: float,
-    ) -> np.ndarray:
-        """Return (M,) seconds, 0 for a message of 0 bytes; the tables are (n, C).
+    def complete(self, *given: Any) -> np.ndarray:
+        """Return (M,) seconds, 0 for a message of 0 bytes; for `given` see `_complete`.
 
         Several threads may call it at once.
         """
         finished_s = np.zeros(self._num_messages)
+        self._complete(_FlowTimes(finished_s=finished_s.ctypes.data), *given)
+        return finished_s
+
+    def last_of_ranks(self, *given: Any, waits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (P,) seconds of the last message that each rank receives, and of the last one of a class
+        with `waits`, (C,) bool, that it sends, as `complete` computes them; 0 without any."""
+        received_s, sent_s = np.zeros(self._num_ranks), np.zeros(self._num_ranks)
+        addresses = received_s.ctypes.data, sent_s.ctypes.data, waits.ctypes.data
+        self._complete(_FlowTimes(None, *addresses), *given)
+        return received_s, sent_s
+
+    def _complete(
+        self,
+        times: _FlowTimes,
+        sending_bytes_per_s: np.ndarray,
+        receiving_bytes_per_s: np.ndarray,
+        tolerance_of_elapsed: float,
+        tolerance_of_bound: float,
+    ) -> None:
+        """Fill `times`; the tables are (n, C)."""
         _check(
             _call(
                 "eb_flows_complete", self._flows, len(receiving_bytes_per_s), reals(sending_bytes_per_s),
-                reals(receiving_bytes_per_s), tolerance_of_elapsed, tolerance_of_bound, finished_s,
+                reals(receiving_bytes_per_s), tolerance_of_elapsed, tolerance_of_bound, ctypes.byref(times),
             )
         )  # fmt: skip
-        return finished_s
 
     def __del__(self) -> None:
         if getattr(self, "_flows", None):
@@ -344,7 +368,7 @@ class Connections:
         message_class: np.ndarray,
         group: np.ndarray,
     ) -> None:
-        self._num_messages = len(src)
+        self._num_messages, self._num_ranks = len(src), len(group)
         self._connections = _call(
             "eb_connections_create", len(src), ranks(src), ranks(dst), integers(size_bytes),
             classes(message_class), len(group), integers(group),
@@ -358,8 +382,11 @@ class Connections:
         window_bytes: int,
         chunk_bytes: int,
         sending_queue_s: float,
+        *,
+        of_ranks: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (M,) seconds of receiving and of sending; the table is (n, C), `buffered_bytes` (C,).
+        """Return (M,) seconds of receiving and of sending, or `of_ranks` (P,) the last ones of each rank, 0
+        without any; the table is (n, C), `buffered_bytes` (C,).
 
         Several threads may call it at once.
         """
@@ -369,8 +396,12 @@ class Connections:
             window_bytes, chunk_bytes, table.shape[1], sending_queue_s,
             table.ctypes.data_as(pointer), buffered.ctypes.data_as(pointer),
         )  # fmt: skip
-        received_s, sent_s = np.empty(self._num_messages), np.empty(self._num_messages)
-        _check(_call("eb_connections_complete", self._connections, ctypes.byref(costs), received_s, sent_s))
+        num = self._num_ranks if of_ranks else self._num_messages
+        received_s, sent_s = np.zeros(num), np.zeros(num)
+        addresses = received_s.ctypes.data, sent_s.ctypes.data
+        times = _QueueTimes(None, None, *addresses) if of_ranks else _QueueTimes(*addresses)
+        given = ctypes.byref(costs), ctypes.byref(times)
+        _check(_call("eb_connections_complete", self._connections, *given))
         return received_s, sent_s
 
     def __del__(self) -> None:

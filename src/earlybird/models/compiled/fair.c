@@ -499,13 +499,16 @@ static void remove_complete(run *r) {
 }
 
 /* Completes the next message of a bundle. */
-static void complete_next(run *r, uint32_t bundle, double time_s, double *finished_s) {
+static void complete_next(run *r, uint32_t bundle, double time_s, const eb_flow_times *times) {
   const eb_flows *flows = r->flows;
   const uint32_t pair = r->pair[bundle], message_class = r->message_class[bundle], next = r->next[bundle];
   const eb_pair *between = &flows->pairs[pair];
-  finished_s[flows->message[next]] = time_s;
-  count_down(&r->src, flows->src[next], between->src_end);
-  count_down(&r->dst, flows->dst[next], between->dst_end);
+  const uint32_t src = flows->src[next], dst = flows->dst[next];
+  if (times->finished_s) times->finished_s[flows->message[next]] = time_s;
+  if (times->received_s && time_s > times->received_s[dst]) times->received_s[dst] = time_s;
+  if (times->sent_s && times->waits[message_class] && time_s > times->sent_s[src]) times->sent_s[src] = time_s;
+  count_down(&r->src, src, between->src_end);
+  count_down(&r->dst, dst, between->dst_end);
   r->left[between->dst_end * flows->num_classes + message_class]--;
   if (r->dst.num_left) r->dst.num_left[r->dst.place[pair] * flows->num_classes + message_class]--;
   r->next[bundle]++;
@@ -521,11 +524,11 @@ static void complete_next(run *r, uint32_t bundle, double time_s, double *finish
 }
 
 /* Begins to read what complete_next needs of bundles that come later: of those soon, what is known from these. */
-static void prefetch(const run *r, uint32_t later, uint32_t soon, const double *finished_s) {
+static void prefetch(const run *r, uint32_t later, uint32_t soon, const eb_flow_times *times) {
   const eb_flows *flows = r->flows;
   if (later < r->num_chosen) {
     const uint32_t bundle = r->chosen[later], next = r->next[bundle];
-    __builtin_prefetch(&flows->message[next]);
+    if (times->finished_s) __builtin_prefetch(&flows->message[next]);
     __builtin_prefetch(&flows->src[next]);
     __builtin_prefetch(&flows->dst[next]);
     __builtin_prefetch(&flows->pairs[r->pair[bundle]]);
@@ -533,7 +536,7 @@ static void prefetch(const run *r, uint32_t later, uint32_t soon, const double *
   }
   if (soon < r->num_chosen) {
     const uint32_t bundle = r->chosen[soon];
-    __builtin_prefetch(&finished_s[flows->message[r->next[bundle]]], 1);
+    if (times->finished_s) __builtin_prefetch(&times->finished_s[flows->message[r->next[bundle]]], 1);
     if (r->dst.place) __builtin_prefetch(&r->dst.num_left[r->dst.place[r->pair[bundle]] * flows->num_classes], 1);
   }
 }
@@ -549,7 +552,7 @@ static void choose(run *r, double until_s) {
 }
 
 /* Shares the capacities, advances to the next completion and to those that follow within the tolerance. */
-static void step(run *r, double tolerance_of_elapsed, double tolerance_s, double *finished_s) {
+static void step(run *r, double tolerance_of_elapsed, double tolerance_s, const eb_flow_times *times) {
   const int64_t num_kinds = r->flows->by_process ? r->flows->num_ranks : r->flows->num_groups * r->flows->num_classes;
   for (kind *of = r->kinds; of < r->kinds + num_kinds; of++) {
     of->weight_before = of->weight;
@@ -571,13 +574,13 @@ static void step(run *r, double tolerance_of_elapsed, double tolerance_s, double
   double rates = 0, rates_s = 0;
   for (uint32_t k = 0; k < r->num_chosen; k++) {
     const uint32_t b = r->chosen[k];
-    prefetch(r, k + 16, k + 8, finished_s);
+    prefetch(r, k + 16, k + 8, times);
     const double rate = rate_of(r, b);
     double left_s = ends_s(&r->progress[b], rate);
     do {
       rates += rate;
       rates_s += rate * left_s;
-      complete_next(r, b, r->now_s + left_s, finished_s);
+      complete_next(r, b, r->now_s + left_s, times);
     } while (r->num[b] && (left_s = ends_s(&r->progress[b], rate)) <= until_s);
   }
   if (r->num_complete > r->num_bundles / 4) remove_complete(r);
@@ -599,13 +602,13 @@ static double least_time_s(const eb_flows *flows, int64_t num_counts, end *at, c
 
 int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *sending_bytes_per_s,
                       const double *receiving_bytes_per_s, double tolerance_of_elapsed, double tolerance_of_bound,
-                      double *finished_s) {
+                      const eb_flow_times *times) {
   run r = {0};
   const bool begun = begin_run(&r, flows, sending_bytes_per_s, receiving_bytes_per_s);
   if (begun) {
     const double bound_s = fmax(least_time_s(flows, num_counts, &r.src, flows->src),
                                 least_time_s(flows, num_counts, &r.dst, flows->dst));
-    while (r.num_bundles > r.num_complete) step(&r, tolerance_of_elapsed, tolerance_of_bound * bound_s, finished_s);
+    while (r.num_bundles > r.num_complete) step(&r, tolerance_of_elapsed, tolerance_of_bound * bound_s, times);
   }
   end_run(&r);
   return begun ? 0 : -1;

@@ -42,17 +42,12 @@ void eb_messages_classify(int64_t num, const uint8_t *level, const uint32_t *dst
   }
 }
 
-void eb_messages_delivered(int64_t num, const uint32_t *src, const uint32_t *dst, const uint16_t *message_class, const bool *waits,
-                           const double *fraction, const double *receive_s, double *send_s) {
-  for (int64_t i = 0; i < num; i++) {
+void eb_messages_delivered(int64_t num, const uint32_t *message, const double *fraction, const uint32_t *src, const uint32_t *dst,
+                           const uint16_t *message_class, const bool *waits, const double *receive_s, double *send_s) {
+  for (int64_t k = 0; k < num; k++) {
+    const uint32_t i = message[k];
     if (!waits[message_class[i]]) continue;
-    const double until_s = fraction[i] * receive_s[dst[i]];
+    const double until_s = fraction[k] * receive_s[dst[i]];
     if (until_s > send_s[src[i]]) send_s[src[i]] = until_s;
   }
-}
-
-void eb_messages_last(int64_t num, const uint32_t *rank, const uint16_t *message_class, const bool *counts, const double *time_s,
-                      double *last_s) {
-  for (int64_t i = 0; i < num; i++)
-    if (time_s[i] > last_s[rank[i]] && (!counts || counts[message_class[i]])) last_s[rank[i]] = time_s[i];
 }

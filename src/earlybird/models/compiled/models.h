@@ -19,10 +19,11 @@ extern "C" {
 int eb_staircase(int64_t num_groups, const int64_t *first, int64_t num_classes, const int64_t *volume_bytes,
                  const double *bandwidth_bytes_per_s, double *finished_s);
 
-/* Equation (9) of Thune et al. 2023 in closed form: the fraction of its receiver's time at which each message is complete.
- * receiver[message] < num_receivers; fraction[message], 0 for a message of 0 bytes. */
+/* Equation (9) of Thune et al. 2023 in closed form: the fraction of its receiver's time at which each message of least_bytes or
+ * more is complete. receiver[message] < num_receivers; message[k] and fraction[k] of these, by receiver; 0 for a message of 0
+ * bytes. Smaller ones need not be sorted, which takes most of the time: (9) needs their sum. */
 int eb_completion_fractions(int64_t num_messages, const uint32_t *receiver, int64_t num_receivers, const int64_t *size_bytes,
-                            double *fraction);
+                            int64_t least_bytes, uint32_t *message, double *fraction);
 
 /* Copies the messages of the levels whose bits are set, in order, with their levels counted among these, from 0; returns how
  * many. chosen_level may be NULL. */
@@ -37,13 +38,10 @@ void eb_messages_ends(int64_t num, const uint32_t *src, const uint32_t *dst, con
 void eb_messages_classify(int64_t num, const uint8_t *level, const uint32_t *dst, const int64_t *size_bytes,
                           const int64_t *level_first, const int64_t *min_bytes, int64_t num_classes, uint16_t *message_class,
                           int64_t *num_received, int64_t *volume_bytes);
-/* Raises send_s[rank] to when the last of its messages of a class with waits[class] is delivered, fraction[message] of
+/* Raises send_s[rank] to when the last of its messages among message[k] of a class with waits[class] is delivered, fraction[k] of
  * receive_s[rank] of its receiver. */
-void eb_messages_delivered(int64_t num, const uint32_t *src, const uint32_t *dst, const uint16_t *message_class, const bool *waits,
-                           const double *fraction, const double *receive_s, double *send_s);
-/* Raises last_s[rank] to the last time_s[message] of its messages; counts: only those of a class with counts[class], NULL: all. */
-void eb_messages_last(int64_t num, const uint32_t *rank, const uint16_t *message_class, const bool *counts, const double *time_s,
-                      double *last_s);
+void eb_messages_delivered(int64_t num, const uint32_t *message, const double *fraction, const uint32_t *src, const uint32_t *dst,
+                           const uint16_t *message_class, const bool *waits, const double *receive_s, double *send_s);
 
 /* Messages as flows through the sending end of one group and the receiving end of another. */
 typedef struct eb_flows eb_flows;
@@ -61,7 +59,16 @@ int64_t eb_flows_num_messages(const eb_flows *flows);
 /* How many sets of messages there are whose rates are always the same: the work of a step of eb_flows_complete. */
 int64_t eb_flows_num_bundles(const eb_flows *flows);
 
-/* When each message with bytes is complete by max-min fair sharing of both ends, finished_s[message].
+/* Where times of messages with bytes are written, NULL for what is not wanted: when each is complete; raised to the last of
+ * each receiving rank, and of those of a class with waits[class] of each sending rank. Times of millions of messages, far
+ * apart in memory, take as long to write as to compute. */
+typedef struct {
+  double *finished_s;          /* [message] */
+  double *received_s, *sent_s; /* [rank] */
+  const bool *waits;
+} eb_flow_times;
+
+/* When messages are complete by max-min fair sharing of both ends.
  *
  * sending and receiving are [n - 1][class], the capacity in bytes/s of an end with n unfinished processes, for n up to
  * num_counts, the most processes of an end. Completions within tolerance_of_elapsed * now, or tolerance_of_bound * the time
@@ -69,7 +76,7 @@ int64_t eb_flows_num_bundles(const eb_flows *flows);
  * is a step for each message. */
 int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *sending_bytes_per_s,
                       const double *receiving_bytes_per_s, double tolerance_of_elapsed, double tolerance_of_bound,
-                      double *finished_s);
+                      const eb_flow_times *times);
 
 /* Messages through first-come-first-served queues, one at the sending end and one at the receiving end of every group. The
  * messages from one rank to another follow each other on a connection; acknowledgements return through the queues of the
@@ -94,8 +101,14 @@ void eb_connections_destroy(eb_connections *connections);
 
 enum { EB_STALLED = -2 }; /* not everything is complete, and nothing moves any more: a defect of the queues */
 
-/* When each message is received and each send complete, received_s[message] and sent_s[message]. */
-int eb_connections_complete(const eb_connections *connections, const eb_queue_costs *costs, double *received_s, double *sent_s);
+/* Where times are written, NULL for what is not wanted: when each message is received and each send complete, and the last of
+ * these times of each rank that has any. */
+typedef struct {
+  double *received_s, *sent_s;           /* [message] */
+  double *last_received_s, *last_sent_s; /* [rank] */
+} eb_queue_times;
+
+int eb_connections_complete(const eb_connections *connections, const eb_queue_costs *costs, const eb_queue_times *times);
 
 /* An exchange whose times by the staircase model are kept while ranks move and messages change, for layouts and partitions that
  * are improved step by step. Messages on and off a socket complete as (9) says for each level by itself. */

@@ -17,7 +17,7 @@ struct eb_connections {
   int64_t num_messages, num_ranks, num_groups, num_connections;
   uint32_t *message;       /* by connection */
   int64_t *end_byte;       /* of each of these, counted from the beginning of its connection */
-  uint32_t *message_class; /* of each of these */
+  uint16_t *message_class; /* of each of these */
   uint32_t *group;         /* of each rank */
   uint32_t *posted;        /* the connections of all messages, by sending group, in the order in which they are posted */
   connection *connections;
@@ -147,10 +147,11 @@ eb_connections *eb_connections_create(int64_t num_messages, const uint32_t *src,
 
 /* Some bytes of a connection, or the acknowledgement of as many, which takes no time but has its place in the queues. */
 typedef struct {
-  uint32_t connection, message_class; /* the class of its first byte */
+  uint32_t connection;
+  uint16_t message_class; /* of its first byte */
+  bool is_acknowledgement;
   int64_t bytes;
   double arrived_s; /* when its last byte is there */
-  bool is_acknowledgement;
 } chunk;
 
 /* One end of a group: a server that carries one chunk at a time, in the order in which they come. */
@@ -176,7 +177,7 @@ typedef struct {
 typedef struct {
   const eb_connections *all;
   const eb_queue_costs *costs;
-  double *received_s, *sent_s;
+  const eb_queue_times *times;
   server *servers; /* the sending ends of all groups, then the receiving ends */
   progress *at;    /* of each connection */
   uint32_t *left;  /* connections that are not complete yet: of the sending ranks, then of the receiving ones */
@@ -306,6 +307,12 @@ static void inject_rest(simulation *s, uint32_t c) {
   begin(s, sending_end(s, of->src));
 }
 
+/* The message at a place of a connection is received, or its send is complete. */
+static void note_time(const simulation *s, uint32_t place, double *message_s, uint32_t rank, double *last_s) {
+  if (message_s) message_s[s->all->message[place]] = s->now_s;
+  if (last_s) last_s[rank] = s->now_s;
+}
+
 /* A send is complete when no more than what its connection buffers is not acknowledged yet. */
 static void complete_messages(simulation *s, uint32_t c) {
   const connection *of = &s->all->connections[c];
@@ -313,9 +320,9 @@ static void complete_messages(simulation *s, uint32_t c) {
   progress *at = &s->at[c];
   while (at->next_sent < of->end &&
          (double)(all->end_byte[at->next_sent] - at->acknowledged) <= s->costs->buffered_bytes[all->message_class[at->next_sent]])
-    s->sent_s[all->message[at->next_sent++]] = s->now_s;
+    note_time(s, at->next_sent++, s->times->sent_s, of->src, s->times->last_sent_s);
   while (at->next_received < of->end && all->end_byte[at->next_received] <= at->delivered)
-    s->received_s[all->message[at->next_received++]] = s->now_s;
+    note_time(s, at->next_received++, s->times->received_s, of->dst, s->times->last_received_s);
 }
 
 static void deliver(simulation *s, chunk one) {
@@ -387,9 +394,9 @@ static bool all_complete(const simulation *s) {
   return true;
 }
 
-int eb_connections_complete(const eb_connections *all, const eb_queue_costs *costs, double *received_s, double *sent_s) {
+int eb_connections_complete(const eb_connections *all, const eb_queue_costs *costs, const eb_queue_times *times) {
   const size_t ends = 2 * (size_t)all->num_groups + 1;
-  simulation s = {.all = all, .costs = costs, .received_s = received_s, .sent_s = sent_s};
+  simulation s = {.all = all, .costs = costs, .times = times};
   s.servers = calloc(ends, sizeof *s.servers);
   s.heap = malloc(ends * sizeof *s.heap);
   s.at = malloc(((size_t)all->num_connections + 1) * sizeof *s.at);

@@ -110,10 +110,11 @@ int eb_staircase(int64_t num_groups, const int64_t *first, int64_t num_classes, 
   return work ? 0 : -1;
 }
 
-/* The fractions of the messages of one receiver, which need not be in order. key, order and scratch have room for them. */
-static void fractions_of(int64_t num, const uint32_t *message, const int64_t *size_bytes, uint64_t *key, uint32_t *order,
-                         uint32_t *scratch, double *fraction) {
-  int64_t volume_bytes = 0, until_bytes = 0;
+/* The fractions of the largest messages of one receiver, which need not be in order; the others have smaller_bytes in all. key,
+ * order and scratch have room for them. */
+static void fractions_of(int64_t num, const uint32_t *message, const int64_t *size_bytes, int64_t smaller_bytes, uint64_t *key,
+                         uint32_t *order, uint32_t *scratch, double *fraction) {
+  int64_t volume_bytes = smaller_bytes, until_bytes = smaller_bytes;
   for (int64_t i = 0; i < num; i++) {
     key[i] = (uint64_t)size_bytes[message[i]];
     order[i] = (uint32_t)i;
@@ -123,35 +124,34 @@ static void fractions_of(int64_t num, const uint32_t *message, const int64_t *si
   for (int64_t i = 0; i < num; i++) {
     const int64_t bytes = (int64_t)key[order[i]];
     until_bytes += bytes;
-    fraction[message[order[i]]] = (double)(until_bytes + (num - 1 - i) * bytes) / (double)(volume_bytes ? volume_bytes : 1);
+    fraction[order[i]] = (double)(until_bytes + (num - 1 - i) * bytes) / (double)(volume_bytes ? volume_bytes : 1);
   }
 }
 
 int eb_completion_fractions(int64_t num_messages, const uint32_t *receiver, int64_t num_receivers, const int64_t *size_bytes,
-                            double *fraction) {
-  uint32_t *message = malloc((size_t)num_messages * sizeof *message + 1);
-  int64_t *place = calloc((size_t)num_receivers + 1, sizeof *place), most = 0;
-  if (!message || !place) {
-    free(message);
-    free(place);
-    return -1;
+                            int64_t least_bytes, uint32_t *message, double *fraction) {
+  int64_t *place = calloc(2 * (size_t)num_receivers + 1, sizeof *place), most = 0;
+  if (!place) return -1;
+  int64_t *smaller_bytes = place + num_receivers + 1;
+  for (int64_t i = 0; i < num_messages; i++) {
+    if (size_bytes[i] < least_bytes) smaller_bytes[receiver[i]] += size_bytes[i];
+    else place[receiver[i] + 1]++;
   }
-  for (int64_t i = 0; i < num_messages; i++) place[receiver[i] + 1]++;
   for (int64_t r = 0; r < num_receivers; r++) {
     if (place[r + 1] > most) most = place[r + 1];
     place[r + 1] += place[r];
   }
-  for (int64_t i = 0; i < num_messages; i++) message[place[receiver[i]]++] = (uint32_t)i;
+  for (int64_t i = 0; i < num_messages; i++)
+    if (size_bytes[i] >= least_bytes) message[place[receiver[i]]++] = (uint32_t)i;
   uint64_t *key = malloc((size_t)most * (sizeof *key + 2 * sizeof(uint32_t)) + 1);
-  for (int64_t begin = 0; key && begin < num_messages;) {
-    const int64_t end = place[receiver[message[begin]]]; /* now the end of each receiver's messages */
+  for (int64_t r = 0, begin = 0; key && r < num_receivers; r++) {
+    const int64_t end = place[r]; /* now the end of each receiver's messages */
     uint32_t *order = (uint32_t *)(key + most);
-    fractions_of(end - begin, message + begin, size_bytes, key, order, order + most, fraction);
+    fractions_of(end - begin, message + begin, size_bytes, smaller_bytes[r], key, order, order + most, fraction + begin);
     begin = end;
   }
   const bool failed = !key;
   free(key);
-  free(message);
   free(place);
   return failed ? -1 : 0;
 }
