@@ -67,6 +67,11 @@ class Check:
         return self.predicted.low <= self.measured.high and self.predicted.high >= self.measured.low
 
     @property
+    def width(self) -> float:
+        """The upper end of the interval over the lower one, less 1."""
+        return self.predicted.high / self.predicted.low - 1
+
+    @property
     def contains_median(self) -> bool:
         return self.predicted.low <= self.measured.value <= self.predicted.high
 
@@ -185,5 +190,7 @@ def summary(condition: str, checks: Sequence[Check]) -> str:
     return (
         f"{text}; the 95 % interval contains the measured median in "
         f"{sum(one.contains_median for one in checks)} of {num} and overlaps its interval in "
-        f"{sum(one.is_inside for one in checks)}; unknown: {num_unknown}"
+        f"{sum(one.is_inside for one in checks)}, its ends are "
+        f"{labels.percent(float(np.median([one.width for one in checks])))} apart in the median; unknown: "
+        f"{num_unknown}"
     )

@@ -207,6 +207,22 @@ class TolerancePoint(Record):
     extra: Extra = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class IntervalPart(Record):
+    """What one source of error makes of the interval of the simulated time.
+
+    Attributes
+    ----------
+    source : what is not known.
+    low, high : ends of the interval with this source alone, as parts of the simulated time.
+    """
+
+    source: str
+    low: NotNegative
+    high: NotNegative
+    extra: Extra = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimulatedProgram(Record):
     """The output of `earlybird predict program --json`.
@@ -218,9 +234,8 @@ class SimulatedProgram(Record):
     recorded_s : run time as recorded.
     as_recorded_s : run time simulated as recorded.
     simulated_s : run time simulated with the changes; without any the same.
-    interval_s : the simulated time, less and plus the relative error of the simulation as recorded, and with
-        changes the 95 % interval over draws of what is not known of the profile and the collectives; both
-        ends the simulated time if the changes change nothing.
+    interval_s : its 95 % interval, of the sources in `interval_parts`; without changes, less and plus the
+        difference of the simulation as recorded; both ends the simulated time if the changes change nothing.
     changes : the changes, as given.
     efficiency : of the simulated run.
     critical_path : its parts, the longest first.
@@ -237,6 +252,7 @@ class SimulatedProgram(Record):
     timelines : of the recorded run, of its simulation, and of that with the changes.
     windows : efficiencies over time, of the simulated run.
     tolerance : the run with other latencies and bandwidths, with `--tolerance`.
+    interval_parts : the sources of `interval_s`, the largest first; the squares of their distances add.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -263,6 +279,7 @@ class SimulatedProgram(Record):
     timelines: tuple[TimelineOfRun, ...] = field(default=(), metadata=OMIT_EMPTY)
     windows: tuple[WindowOfRun, ...] = field(default=(), metadata=OMIT_EMPTY)
     tolerance: tuple[TolerancePoint, ...] = field(default=(), metadata=OMIT_EMPTY)
+    interval_parts: tuple[IntervalPart, ...] = field(default=(), metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
     @property

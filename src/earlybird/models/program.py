@@ -76,9 +76,8 @@ class Network:
     bandwidth_bytes_per_s : (n, C), BW(N) of class c at [N-1, c]; beyond n it remains.
     latency_s : (C,) from the last byte that leaves to the arrival.
     receive_s : (C,) time for which a message occupies its receiver's processor.
-    is_between : (C,) messages between nodes share both ends as in `models.fair`, where those from one rank to
-        another follow each other as on a connection; others share what the receivers of a group have as in
-        `models.staircase`.
+    is_between : (C,) messages between nodes share both ends as in `models.fair`; others share what the
+        receivers of a group have as in `models.staircase`. Those from one rank to another follow each other.
     waits : (C,) a message begins when it is sent and its receive is posted, and the send is complete when the
         last byte has left (rendezvous). Otherwise it begins at once, and the send is complete (eager).
     awaits_receive : (C,) a message begins when it is sent and its receive is posted, and the send is complete

@@ -71,6 +71,13 @@ def warmup_count(times: np.ndarray) -> int:
     return int(np.argmax(settled)) if settled.any() else half
 
 
+def student_t(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t."""
+    from scipy.stats import t  # takes long to import
+
+    return float(t.ppf(0.975, degrees))
+
+
 def student_t_half_width(times: np.ndarray, t_quantile: float) -> float:
     """Return the half-width of the Student-t interval of the mean, relative to the mean; inf below two
     values.

@@ -79,8 +79,8 @@ def _of_any_root(kinds: list[Calls]) -> list[Calls]:
 def _nearest(
     operations: Operations, calls: Calls, operation: str, names: tuple[str, ...], given: Conditions
 ) -> Operations:
-    best, cost_s = operations, calls.cost_s * len(calls.numbers)
-    least_s = MAX_EARLY_ERROR * cost_s
+    cost_s = calls.cost_s * len(calls.numbers)
+    found = []
     for name in names:
         messages = schedule(operation, name, len(calls.ranks), 0, calls.size_bytes)
         if len(messages.src) * len(calls.numbers) > MAX_EARLY_MESSAGES:
@@ -91,7 +91,12 @@ def _nearest(
         except InputError:  # ranks that do not wait for each other might do so by this algorithm
             continue
         error_s = abs(run.end_of_run_s - operations.recorded_s)
-        if error_s < least_s:
+        if error_s < MAX_EARLY_ERROR * cost_s:
             text = f"{calls.name} of {format_bytes(calls.size_bytes)} by {name}"
-            best, least_s = replace(changed, early=(*operations.early, text)), error_s
-    return best
+            found.append((error_s, replace(changed, early=(*operations.early, text))))
+    if not found:
+        return operations
+    found.sort(key=lambda row: row[0])
+    # Of earlier kinds of calls the algorithms remain as they were chosen.
+    others = (*operations.early_others, *(other for _, other in found[1:]), operations)
+    return replace(found[0][1], early_others=others)

@@ -1,147 +1,156 @@
-"""How far a simulated time may be off: the interval of a run with changes."""
+"""How far a simulated time may be off: the interval of a run with changes, and what it consists of."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from statistics import NormalDist
-from typing import Any
-from zlib import crc32
 
 import numpy as np
 
-from earlybird.data.profile import REUSED, Level, Profile
 from earlybird.data.recording import MIN_CORE_WAIT
+from earlybird.data.simulated_program import IntervalPart
 from earlybird.models.program import Operation
+from earlybird.models.statistics import student_t
 from earlybird.record.collective_costs import UNKNOWN_RANGE, CostRatios, revealed_ratios
-from earlybird.record.conditions import Conditions, ideal_s, simulate_run
-from earlybird.record.network import moves_alone
+from earlybird.record.conditions import Conditions, changed_costs, ideal_s, once_rewritten, simulate_run
 from earlybird.record.operations import Operations
+from earlybird.record.profile_draws import Source, sources_of
+from earlybird.record.run_variation import other_run_s, unexplained_deviation_s
 
-# Draws of a profile that are simulated for the interval, and the largest program of which more is simulated
-# than the run as recorded and with the changes.
-MAX_REPLICATES, MAX_REPLICATED_OPERATIONS = 20, 1_000_000
+# Draws of each source, of programs of up to so many operations, and the largest program of which more is
+# simulated than the run as recorded and with the changes.
+DRAWS = ((200_000, 12), (1_000_000, 6))
+MAX_REPLICATED_OPERATIONS = DRAWS[-1][0]
 # Of the run: collectives that cost less need no interval of their own.
 MIN_COLLECTIVE_SHARE = 0.05
-_INTERVAL = (0.025, 0.975)
-_QUANTILE = NormalDist().inv_cdf  # scipy.stats takes long to import
-# The standard deviation of a normal distribution, as a multiple of the median of its absolute values.
-_DEVIATION_OVER_MEDIAN = 1 / _QUANTILE(0.75)
 # Of what messages take.
 _MAX_NETWORK_ERROR = 0.5
-_NINE_OF_TEN = _QUANTILE(0.95)
-# The deviation of `fair` for the slowest rank where messages between nodes share links: nine of ten replays
-# are within 12.3 % in docs/results/exchanges.md, and within 1.0 % in docs/results/simulation.md.
-_SHARING_DEVIATION, _SIMULATED_SHARING_DEVIATION = 0.123 / _NINE_OF_TEN, 0.010 / _NINE_OF_TEN
+AS_RECORDED, RUNS, MESSAGES = "difference as recorded", "runs of the program", "messages of the recording"
+COLLECTIVES, EARLY = "cost of collectives", "algorithm of early broadcasts"
+_SEED_AFTER = 1 << 16
+_MIN_S = 1e-12
 
 
-def _widening(launches: int) -> float:
-    """Return by how much the spread of medians of resampled launches is too narrow: the interval of Student's
-    t for so many launches, over that of their resamples."""
-    from scipy.stats import t
+@dataclass(frozen=True)
+class Interval:
+    """The interval of a simulated time, and its sources, the largest first."""
 
-    if launches < 2:
-        return 1.0
-    ratio = float(t.ppf(_INTERVAL[1], launches - 1)) / _QUANTILE(_INTERVAL[1])
-    return ratio * float(np.sqrt(launches / (launches - 1)))
+    low_s: float
+    high_s: float
+    parts: tuple[IntervalPart, ...] = field(default=())
 
 
-def _sharing_deviation(profile: Profile) -> float:
-    errors = [replay.error["fair"] for replay in profile.replays if "fair" in replay.error]
-    if errors:
-        return _DEVIATION_OVER_MEDIAN * float(np.median(errors))
-    return _SIMULATED_SHARING_DEVIATION if moves_alone(profile) else _SHARING_DEVIATION
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What an interval is of.
+
+    Attributes
+    ----------
+    operations, before, before_s : the run as recorded, and its simulated time.
+    changed : the conditions with the changes.
+    simulated, after, after_s : what is simulated with the changes, as `once_rewritten` returns it, and its
+        time.
+    """
+
+    operations: Operations
+    before: Conditions
+    before_s: float
+    changed: Conditions
+    simulated: Operations
+    after: Conditions
+    after_s: float
+
+    @property
+    def is_changed(self) -> bool:
+        return self.before_s > 0 and self.after_s > 0 and self.changed is not self.before
+
+    @property
+    def has_other_network(self) -> bool:
+        return has_other_network(self.before, self.after)
 
 
-def _normal(*seed: Any) -> float:
-    return float(np.random.default_rng(crc32(repr(seed).encode())).standard_normal())
+def has_other_network(before: Conditions, after: Conditions) -> bool:
+    return after.profile is not before.profile or after.layout is not before.layout
 
 
-def _drawn_level(level: Level, drawn: Level, name: str, k: int, sharing: float) -> Level:
-    """Return a level as the k-th draw has it: the deviation of the resampled launches, widened if these are
-    few; that of sizes which were left out of the fit, a factor of each protocol; and that of messages which
-    share links, a factor of the bandwidth between nodes."""
-    if len(drawn.protocols) != len(level.protocols):
-        return drawn
-    power = _widening(int(level.extra.get("launches") or 0))
-    error = _DEVIATION_OVER_MEDIAN * float(level.extra.get("held_out_error") or 0.0)
-
-    def widened(fitted: float, resampled: float) -> float:
-        return fitted * (resampled / fitted) ** power if fitted > 0 and resampled > 0 else resampled
-
-    shared = 1.0
-    if level.name == "inter_node":
-        shared = float(np.exp(sharing * _normal(name, "shared", k)))
-    protocols = []
-    for number, (item, other) in enumerate(zip(level.protocols, drawn.protocols, strict=True)):
-        factor = float(np.exp(error * _normal(name, level.name, number, k)))
-        bandwidth = {
-            n: widened(rate, other.bandwidth_bytes_per_s.get(n, rate)) / (factor * shared)
-            for n, rate in item.bandwidth_bytes_per_s.items()
-        }
-        latency_s = widened(item.latency_s, other.latency_s) * factor
-        protocols.append(replace(item, latency_s=latency_s, bandwidth_bytes_per_s=bandwidth))
-    return replace(level, protocols=tuple(protocols))
+def _num_draws(operations: Operations) -> int:
+    num = len(operations.operation)
+    return next((draws for most, draws in DRAWS if num <= most), 0)
 
 
-def _drawn_profile(profile: Profile, name: str, k: int, sharing: float) -> Profile:
-    levels = profile.replicates[k].levels if k < len(profile.replicates) else {}
-    return replace(
-        profile,
-        levels={
-            key: _drawn_level(level, levels.get(key, level), name, k, sharing)
-            for key, level in profile.levels.items()
-        },
-    )
+def _times_s(
+    operations: Operations, given: Conditions, draw: Callable[[Conditions, int], Conditions], num: int
+) -> np.ndarray:
+    return np.array([simulate_run(operations, draw(given, k))[1].end_of_run_s for k in range(num)])
 
 
-def _drawn(given: Conditions, k: int, sharing: float) -> Conditions:
-    """Return the conditions with the k-th draw of their profile, the same one with and without parameters
-    that are set, and of how many of the buffers inside a node caches hold."""
-    name = given.measured.id
-    profile, measured = (_drawn_profile(of, name, k, sharing) for of in (given.profile, given.measured))
-    reuse = given.reuse * float(np.random.default_rng(k).random())
-    return replace(
-        given, profile=profile, measured=measured, fitted=given.measured, reuse=reuse, priced=None
-    )  # fmt: skip
+@lru_cache(maxsize=8)  # several changes of one program are compared with the same run
+def _times_before_s(operations: Operations, before: Conditions, source: str, num: int) -> np.ndarray:
+    (of_name,) = (of for of in sources_of(before, before, 1.0) if of.name == source)
+    return _times_s(operations, before, of_name.draw, num)
 
 
-def _is_uncertain(profile: Profile) -> bool:
-    return (
-        bool(profile.replicates)
-        or "inter_node" in profile.levels
-        or any(
-            level.extra.get(key) for level in profile.levels.values() for key in ("held_out_error", REUSED)
+@lru_cache(maxsize=2)
+def _other_runs_s(operations: Operations, given: Conditions, seed: int, num: int) -> np.ndarray:
+    def other(given: Conditions, k: int) -> Conditions:
+        return replace(given, compute_s=other_run_s(operations, np.asarray(given.compute_s), seed + k))
+
+    return _times_s(operations, given, other, num)
+
+
+def _part(name: str, down: float, up: float) -> IntervalPart:
+    """Return the part of an interval that reaches from exp(-down) to exp(up) times the simulated time."""
+    return IntervalPart(name, math.exp(-max(down, 0.0)), math.exp(max(up, 0.0)))
+
+
+def _spread(name: str, logarithms: np.ndarray) -> IntervalPart:
+    """Return the interval of another value like these, by Student's t."""
+    num, centre = len(logarithms), float(logarithms.mean())
+    half = student_t(num - 1) * math.sqrt(1 + 1 / num) * float(logarithms.std(ddof=1))
+    return _part(name, half - centre, half + centre) if half or centre else _part(name, 0.0, 0.0)
+
+
+def _part_of_profile(of: Question, source: Source, num: int) -> IntervalPart:
+    before_s: np.ndarray | float = of.before_s
+    if not source.only_after and any(
+        known.name == source.name for known in sources_of(of.before, of.before, 1.0)
+    ):
+        before_s = _times_before_s(of.operations, of.before, source.name, num)
+    after_s = _times_s(of.simulated, of.after, source.draw, num)
+    ratios = np.maximum(after_s, _MIN_S) / np.maximum(before_s, _MIN_S)
+    return _spread(source.name, np.log(ratios * of.before_s / of.after_s))
+
+
+def _part_of_runs(of: Question, num: int) -> IntervalPart:
+    """Return what two runs, one with the changes, differ by in what ranks compute and collectives cost."""
+    deviations = [
+        float(np.log(np.maximum(times_s, _MIN_S) / time_s).std(ddof=1))
+        for times_s, time_s in (
+            (_other_runs_s(of.operations, of.before, 0, num), of.before_s),
+            (_other_runs_s(of.simulated, of.after, _SEED_AFTER, num), of.after_s),
         )
-    )
+    ]
+    half = student_t(num - 1) * math.hypot(*deviations)
+    return _part(RUNS, half, half)
 
 
-def _drawn_times_s(operations: Operations, given: Conditions, sharing: float = 0.0) -> np.ndarray:
-    """Return the simulated seconds with each draw of the profile."""
-    return np.array(
-        [simulate_run(operations, _drawn(given, k, sharing))[1].end_of_run_s for k in range(MAX_REPLICATES)]
-    )
+def _part_of_messages(of: Question, shares: tuple[float, float], num: int) -> IntervalPart:
+    """Return what two runs differ by in their messages: as much as those of the recording did from the
+    simulation in one part of the run more than in the next, in proportion to what messages take."""
+    _, run = simulate_run(of.operations, of.before)
+    relative = unexplained_deviation_s(of.operations, run.end_s) / of.before_s
+    changed = relative * shares[1] / shares[0] if shares[0] else relative
+    half = student_t(num - 1) * math.hypot(relative, changed)
+    return _part(MESSAGES, half, half)
 
 
-# Several changes of one program are compared with the same run.
-_drawn_times_before_s = lru_cache(maxsize=1)(_drawn_times_s)
-
-
-def _spread(
-    operations: Operations, before: Conditions, simulated: Operations, after: Conditions, ratio: float
-) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of both times over draws of the profiles, relative to `ratio`; 1
-    and 1 if nothing is known of their error, or if the simulations would take long."""
-    is_uncertain = _is_uncertain(before.profile) or _is_uncertain(after.profile)
-    if not is_uncertain or len(operations.operation) > MAX_REPLICATED_OPERATIONS:
-        return 1.0, 1.0
-    sharing = 0.0
-    if after.layout.num_ranks > 2:
-        # As recorded it is part of the known error, which a run shares less the more it changes.
-        sharing = _sharing_deviation(after.measured) * (1 - min(ratio, 1 / ratio))
-    before_s = _drawn_times_before_s(operations, before)
-    after_s = _drawn_times_s(simulated, after, sharing)
-    low, high = np.quantile(after_s / before_s / ratio, _INTERVAL).tolist()
-    return min(low, 1.0), max(high, 1.0)
+def _part_of_error(of: Question, shares: tuple[float, float] | None) -> IntervalPart:
+    """Return the difference of the simulation as recorded. It may be that of messages: it grows with their
+    part of the run."""
+    error = error_of(of.operations, of.before_s)
+    if shares and error and shares[0]:
+        error = max(error, min(error / shares[0], _MAX_NETWORK_ERROR) * shares[1])
+    return IntervalPart(AS_RECORDED, max(1 - error, 0.0), 1 + error)
 
 
 def collective_cost_share(operations: Operations, chosen: np.ndarray) -> float:
@@ -154,30 +163,54 @@ def collective_cost_share(operations: Operations, chosen: np.ndarray) -> float:
     return float(operations.own_s[enters].sum()) / run_s if run_s else 0.0
 
 
-def _with_costs(
-    operations: Operations, simulated: Operations, given: Conditions, ratios: CostRatios, time_s: float,
-    spread: tuple[float, float],
-) -> tuple[float, float]:  # fmt: skip
-    """Return the spread of a simulated time with another network: collectives that take a part of the run may
-    cost what the ends of their ratios say, and those of which nothing is known nothing or twice as much."""
+def _part_of_costs(of: Question, ratios: CostRatios) -> IntervalPart:
+    """Return what collectives that take a part of the run leave open: they may cost what the ends of their
+    ratios say, and those of which nothing is known nothing or twice as much."""
+    nothing = IntervalPart(COLLECTIVES, 1.0, 1.0)
+    if not of.has_other_network:
+        if not _computes_otherwise(of.operations, of.simulated):
+            return nothing
+        ratios = revealed_ratios(of.operations, of.before)
     is_exact = (ratios.low == ratios.value) & (ratios.high == ratios.value)
-    shares = [collective_cost_share(of, ~is_exact) for of in (operations, simulated)]
-    if not time_s or max(shares) < MIN_COLLECTIVE_SHARE:
-        return spread
-    enters = np.flatnonzero(simulated.operation == Operation.ENTER)
-    of = simulated.argument[enters]
-    low, high = spread
+    shares = [collective_cost_share(each, ~is_exact) for each in (of.operations, of.simulated)]
+    if not of.after_s or max(shares) < MIN_COLLECTIVE_SHARE:
+        return nothing
+    enters = np.flatnonzero(of.simulated.operation == Operation.ENTER)
+    number = of.simulated.argument[enters]
     with np.errstate(invalid="ignore", divide="ignore"):
         ends = (
             np.nan_to_num(ratios.low / ratios.value, nan=UNKNOWN_RANGE[0]),
             np.nan_to_num(ratios.high / ratios.value, nan=UNKNOWN_RANGE[1]),
         )
+    times_s = []
     for end in ends:
-        seconds = np.array(given.compute_s, float)
-        seconds[enters] *= end[of]
-        ratio = simulate_run(simulated, replace(given, compute_s=seconds))[1].end_of_run_s / time_s
-        low, high = min(low, spread[0] * ratio), max(high, spread[1] * ratio)
-    return low, high
+        seconds = np.array(of.after.compute_s, float)
+        seconds[enters] *= end[number]
+        _, run = simulate_run(of.simulated, replace(of.after, compute_s=seconds))
+        times_s.append(run.end_of_run_s / of.after_s)
+    return IntervalPart(COLLECTIVES, min(*times_s, 1.0), max(*times_s, 1.0))
+
+
+def _part_of_early(of: Question) -> IntervalPart:
+    """Return what the change would do if early broadcasts used the other algorithms that explain the recorded
+    time, or none."""
+    ratios = [1.0]
+    for other in of.operations.early_others:
+        before, changed = (_transferred(given, of.operations, other) for given in (of.before, of.changed))
+        before_s = simulate_run(other, before)[1].end_of_run_s
+        simulated, after = once_rewritten(other, changed)
+        after_s = simulate_run(simulated, after)[1].end_of_run_s
+        if before_s and after_s:
+            ratios.append(after_s / before_s * of.before_s / of.after_s)
+    return IntervalPart(EARLY, min(ratios), max(ratios))
+
+
+def _transferred(given: Conditions, operations: Operations, other: Operations) -> Conditions:
+    """Return the conditions for operations that compute the same, but communicate in another way."""
+    compute_s = np.array(other.own_s, float)
+    here, there = (np.flatnonzero(each.operation == Operation.COMPUTE) for each in (operations, other))
+    compute_s[there] = np.asarray(given.compute_s)[here]
+    return replace(given, compute_s=compute_s)
 
 
 def _computes_otherwise(operations: Operations, simulated: Operations) -> bool:
@@ -188,42 +221,47 @@ def _computes_otherwise(operations: Operations, simulated: Operations) -> bool:
     return not np.array_equal(operations.own_s[is_compute], simulated.own_s[is_compute])
 
 
-def has_other_network(before: Conditions, after: Conditions) -> bool:
-    return after.profile is not before.profile or after.layout is not before.layout
+def interval_of(of: Question, core_wait_share: float | None) -> Interval:
+    """Return the interval of a simulated time with changes, and its sources. These are independent of each
+    other: the distances of their ends add as squares.
 
-
-def interval_s(
-    operations: Operations, before: Conditions, before_s: float, simulated: Operations, after: Conditions,
-    after_s: float, ratios: CostRatios, core_wait_share: float | None,
-) -> tuple[float, float]:  # fmt: skip
-    """Return the interval of a simulated time with changes.
-
-    The error of the simulation as recorded may be that of messages: it grows with their part of the run.
-
-    Parameters
-    ----------
-    operations, before, before_s : the run as recorded, and its simulated time.
-    simulated, after, after_s : what is simulated with the changes.
-    ratios : by how much longer collectives take.
-    core_wait_share : of the recorded run in which ranks waited for cores.
+    `core_wait_share` is the part of the recorded run in which ranks waited for cores.
     """
-    spread = (1.0, 1.0)
-    is_changed = before_s > 0 and after_s > 0 and after is not before
-    if is_changed:
-        spread = _spread(operations, before, simulated, after, after_s / before_s)
-    if not has_other_network(before, after) and _computes_otherwise(operations, simulated):
-        ratios = revealed_ratios(operations, before)
-        spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
-    elif has_other_network(before, after):
-        spread = _with_costs(operations, simulated, after, ratios, after_s, spread)
-    if after is not before and after_s == before_s and spread == (1.0, 1.0):
-        return after_s, after_s  # the changes change nothing
-    error = error_of(operations, before_s)
-    is_small = len(operations.operation) <= MAX_REPLICATED_OPERATIONS
-    if error and is_changed and is_small:
-        shares = (network_share(operations, before), network_share(simulated, after))
-        error = max(error, min(error / shares[0], _MAX_NETWORK_ERROR) * shares[1] if shares[0] else 0.0)
-    return widened(after_s, spread, error, core_wait_share)
+    parts: list[IntervalPart] = []
+    num = min(_num_draws(of.operations), _num_draws(of.simulated))
+    shares = None
+    if of.is_changed:
+        ratios = changed_costs(of.operations, of.changed)
+        parts.append(_part_of_costs(of, ratios))
+        parts.append(_part_of_early(of))
+        if num:
+            sources = sources_of(of.before, of.after, of.after_s / of.before_s)
+            parts += [_part_of_profile(of, source, num) for source in sources]
+        if of.after_s == of.before_s and all(part.low == part.high for part in parts):
+            return Interval(of.after_s, of.after_s)  # the changes change nothing
+        if num:
+            shares = network_share(of.operations, of.before), network_share(of.simulated, of.after)
+            parts.append(_part_of_runs(of, num))
+            parts.append(_part_of_messages(of, shares, num))
+    elif of.changed is not of.before and of.after_s == of.before_s:
+        return Interval(of.after_s, of.after_s)
+    parts.append(_part_of_error(of, shares))
+    low_s, high_s = (of.after_s * end for end in _combined(parts))
+    share = core_wait_share or 0.0
+    if share >= MIN_CORE_WAIT:  # a change may end all of that, or double it
+        low_s, high_s = low_s * (1 - share), high_s * (1 + share)
+        parts.append(IntervalPart("waiting for cores", 1 - share, 1 + share))
+    parts = [part for part in parts if part.low < part.high]
+    return Interval(low_s, high_s, tuple(sorted(parts, key=lambda part: part.low - part.high)))
+
+
+def _combined(parts: list[IntervalPart]) -> tuple[float, float]:
+    """Return the ends of the interval of independent sources, as parts of the simulated time."""
+    if any(part.low <= 0 for part in parts):
+        low = math.inf
+    else:
+        low = math.sqrt(sum(math.log(part.low) ** 2 for part in parts))
+    return math.exp(-low), math.exp(math.sqrt(sum(math.log(part.high) ** 2 for part in parts)))
 
 
 def network_share(operations: Operations, given: Conditions) -> float:
@@ -235,13 +273,3 @@ def network_share(operations: Operations, given: Conditions) -> float:
 
 def error_of(operations: Operations, as_recorded_s: float) -> float:
     return abs(as_recorded_s / operations.recorded_s - 1) if operations.recorded_s else 0.0
-
-
-def widened(
-    time_s: float, spread: Sequence[float], error: float, core_wait_share: float | None
-) -> tuple[float, float]:
-    """Return an interval less and plus the error of the simulation as recorded. Where ranks waited for cores,
-    a change may end all of that, or double it."""
-    low_s, high_s = time_s * max(spread[0] - error, 0.0), time_s * (spread[1] + error)
-    share = core_wait_share or 0.0
-    return (low_s * (1 - share), high_s * (1 + share)) if share >= MIN_CORE_WAIT else (low_s, high_s)

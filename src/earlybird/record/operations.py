@@ -93,6 +93,8 @@ class Operations:
     phases_of_sites : numbers of the phases of the recording that have each site; this and what follows are
         empty for operations that are of no recording.
     early : what are messages that leave a root when it enters, such as "MPI_Bcast of 64 KiB by binomial".
+    early_others : the operations with the other algorithms of `early` that explain the recorded time, and
+        with the recorded cost; they compute the same.
     event : (N,) position of the call in the events, -1 before the first call of a thread.
     recorded_end_s : (N,) when each operation ended when it was recorded.
     """
@@ -128,6 +130,7 @@ class Operations:
     num_under_way: int = 0
     phases_of_sites: Sequence[tuple[int, ...]] = ()
     early: tuple[str, ...] = ()
+    early_others: "tuple[Operations, ...]" = ()
     event: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     recorded_end_s: np.ndarray = field(default_factory=lambda: np.empty(0))
 

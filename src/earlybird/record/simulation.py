@@ -37,10 +37,11 @@ from earlybird.record.conditions import (
 from earlybird.record.early_messages import path_remarks
 from earlybird.record.intervals import (
     MIN_COLLECTIVE_SHARE,
+    Question,
     collective_cost_share,
     error_of,
     has_other_network,
-    interval_s,
+    interval_of,
 )
 from earlybird.record.network import moves_alone
 from earlybird.record.operations import NO_SITE, Operations, kept_remark
@@ -249,11 +250,11 @@ def simulated_speed_up(
     changed = with_changes(as_recorded, changes)
     simulated, after = once_rewritten(operations, changed)
     time_s = max(simulate_run(simulated, after)[1].end_of_run_s, _MIN_S)
-    low_s, high_s = interval_s(
-        operations, as_recorded, max(as_recorded_s, _MIN_S), simulated, after, time_s,
-        changed_costs(operations, changed), core_wait_share,
-    )  # fmt: skip
-    ratios = (as_recorded_s / max(end_s, _MIN_S) for end_s in (time_s, high_s, low_s))
+    before_s = max(as_recorded_s, _MIN_S)
+    found = interval_of(
+        Question(operations, as_recorded, before_s, changed, simulated, after, time_s), core_wait_share
+    )
+    ratios = (as_recorded_s / max(end_s, _MIN_S) for end_s in (time_s, found.high_s, found.low_s))
     return Estimate(*ratios)
 
 
@@ -351,11 +352,11 @@ def predict_program(
         )
     if operations.window:
         notes.append(f"only {operations.window} is simulated; {_edges(operations)}")
-    after, after_s = with_changes(as_recorded, changes), before_s
-    ratios = changed_costs(operations, after)
-    simulated = operations
+    changed, after_s = with_changes(as_recorded, changes), before_s
+    ratios = changed_costs(operations, changed)
+    simulated, after = operations, changed
     if changes:
-        simulated, after = once_rewritten(operations, after)
+        simulated, after = once_rewritten(operations, changed)
         program, run = simulate_run(simulated, after)
         of_run = awaited(simulated, program, run)
         parts_s = time_parts(program, run, of_run)
@@ -374,6 +375,8 @@ def predict_program(
             f"{', '.join(operations.early)}: messages that leave the root when it enters, as the recorded "
             "calls are shorter than the messages of any algorithm"
         )
+    asked = Question(operations, as_recorded, before_s, changed, simulated, after, after_s)
+    interval = interval_of(asked, core_wait_share if changes else None)
     share = collective_cost_share(simulated, np.isnan(ratios.value))
     if has_other_network(as_recorded, after) and share >= MIN_COLLECTIVE_SHARE:
         notes.append(
@@ -384,16 +387,8 @@ def predict_program(
         recorded_s=recorded_s,
         as_recorded_s=before_s,
         simulated_s=after_s,
-        interval_s=interval_s(
-            operations,
-            as_recorded,
-            before_s,
-            simulated,
-            after,
-            after_s,
-            ratios,
-            core_wait_share if changes else None,
-        ),
+        interval_s=(interval.low_s, interval.high_s),
+        interval_parts=interval.parts,
         changes=tuple(change.text for change in changes),
         efficiency=efficiency(simulated, program, run),
         critical_path=tuple(critical_path(simulated, program, run, of_run)),

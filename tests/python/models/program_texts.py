@@ -173,13 +173,12 @@ class PlainSimulation:
             self.left[m] = float(self.p.message_bytes[m])
 
     def is_behind(self, m, others):
-        """Between nodes the messages from one rank to another follow each other."""
+        """The messages from one rank to another follow each other."""
 
         def ends(of):
             return self.rank_of[self.op_of[1, of]], self.rank_of[self.op_of[2, of]]
 
-        between = [of for of in others if self.on.is_between[self.p.message_class[of]]]
-        return self.on.is_between[self.p.message_class[m]] and ends(m) in map(ends, between)
+        return ends(m) in map(ends, others)
 
     def take_turns(self):
         for m in list(self.queued):

@@ -284,6 +284,17 @@ def test_messages_that_begin_together_are_those_of_fair(seed):
     assert left_s == pytest.approx(expected_s, rel=1e-9)
 
 
+def test_messages_of_a_pair_follow_each_other_inside_a_node():
+    """Two at once to rank 1, the second smaller, and one to rank 2, with BW(2) for both receivers."""
+    sent = Written(range(3))
+    for rank, size in ((1, 2 * B), (1, B), (2, B)):
+        m = sent.message(size)
+        sent.add(0, "send", m, 0.0)
+        sent.add(rank, "receive", m, 0.0)
+    run = simulate(sent.program(), network([0] * 3, [[BW], [2 * BW]], between=False))
+    assert run.left_s == pytest.approx([2 * H, 3 * H, H], **EXACT)
+
+
 def test_messages_of_a_pair_follow_each_other_between_nodes():
     """Two at once to rank 1, and one to rank 2: the pairs share what leaves, not the messages."""
     sent = Written(range(3))
@@ -395,7 +406,6 @@ def test_programs_take_the_time_of_the_plain_simulation(seed):
     pairs = [
         (plain.rank_of[plain.op_of[1, m]], plain.rank_of[plain.op_of[2, m]], begun_s)
         for m, begun_s in enumerate(run.begun_s.tolist())
-        if on.is_between[program.message_class[m]]
     ]
     assume(len(set(pairs)) == len(pairs))
     assert run.end_s == pytest.approx(end_s, rel=1e-9)

@@ -164,13 +164,14 @@ typedef struct {
   const int64_t *collective_root;
 } eb_program;
 
-/* What messages cost. A class is a protocol of a level. Messages of a class with is_between share the ends of the nodes of
- * their ranks as in eb_flows_complete, by pair of ranks, whose messages follow each other; others share with the receivers of
- * their receiver's group what eb_staircase shares. bandwidth_bytes_per_s[n - 1][class], beyond num_counts constant. A message arrives latency_s after its
- * last byte has left; it occupies the receiver's processor for receive_s when a wait completes it. With waits[class] or
- * awaits_receive[class] it begins when it is sent and its receive is posted, else at once. The send is complete when the last
- * byte has left with waits[class], else when the message begins. With starts_inside[class] it begins only when after that the receiver, and then the sender, is inside
- * the MPI: in any operation but EB_COMPUTE, or at its end. */
+/* What messages cost. A class is a protocol of a level. Messages from one rank to another follow each other. Those of a
+ * class with is_between share the ends of the nodes of their ranks as in eb_flows_complete, by pair of ranks; others share
+ * with the receivers of their receiver's group what eb_staircase shares. bandwidth_bytes_per_s[n - 1][class], beyond
+ * num_counts constant. A message arrives latency_s after its last byte has left; it occupies the receiver's processor for
+ * receive_s when a wait completes it. With waits[class] or awaits_receive[class] it begins when it is sent and its receive
+ * is posted, else at once. The send is complete when the last byte has left with waits[class], else when the message begins.
+ * With starts_inside[class] it begins only when after that the receiver, and then the sender, is inside the MPI: in any
+ * operation but EB_COMPUTE, or at its end. */
 typedef struct {
   int64_t num_nodes, num_groups, num_classes, num_counts;
   const int64_t *node, *group; /* of each rank; the groups of different nodes are different ones */

@@ -28,7 +28,7 @@ typedef struct {
   uint32_t connection;
 } message;
 
-/* Between nodes the messages from one rank to another follow each other. */
+/* The messages from one rank to another follow each other. */
 typedef struct {
   uint32_t first, last; /* messages that wait for their turn + 1 */
   bool is_busy;
@@ -182,8 +182,11 @@ static void know(simulation *s, int64_t request, double time_s) {
 
 static void carry(simulation *s, uint32_t m) {
   const message *of = &s->messages[m];
+  const uint32_t c = class_of(s, m);
+  const int64_t bytes = s->program->message_bytes[m];
   s->connections[of->connection].is_busy = true;
-  s->failed |= !eb_between_begin(s->between, s->now_s, m, of->src, of->dst, class_of(s, m), s->program->message_bytes[m]);
+  if (s->network->is_between[c]) s->failed |= !eb_between_begin(s->between, s->now_s, m, of->src, of->dst, c, bytes);
+  else s->failed |= !eb_inside_begin(s->inside, s->now_s, m, of->dst, c, bytes);
 }
 
 static void wait_for_turn(simulation *s, uint32_t m) {
@@ -216,18 +219,11 @@ static void carry_next(simulation *s, connection *on) {
 static void begin_message(simulation *s, uint32_t m) {
   const message *of = &s->messages[m];
   s->result->begun_s[m] = s->now_s;
-  const int64_t bytes = s->program->message_bytes[m];
   const uint32_t c = class_of(s, m);
   if (awaits_receive(s, c) && !s->network->waits[c]) know(s, of->send, s->now_s);
-  if (s->network->is_between[c] && s->connections[of->connection].is_busy) {
-    wait_for_turn(s, m);
-  } else if (bytes == 0) {
-    leave(s, m);
-  } else if (!s->network->is_between[c]) {
-    s->failed |= !eb_inside_begin(s->inside, s->now_s, m, of->dst, c, bytes);
-  } else {
-    carry(s, m);
-  }
+  if (s->connections[of->connection].is_busy) wait_for_turn(s, m);
+  else if (s->program->message_bytes[m] == 0) leave(s, m);
+  else carry(s, m);
 }
 
 static void end_message(simulation *s, uint32_t timer) {
@@ -238,8 +234,8 @@ static void end_message(simulation *s, uint32_t timer) {
   } else {
     m = eb_between_next(s->between, timer);
     eb_between_end(s->between, s->now_s, timer, s->messages[m].src, s->messages[m].dst);
-    carry_next(s, &s->connections[s->messages[m].connection]);
   }
+  carry_next(s, &s->connections[s->messages[m].connection]);
   leave(s, m);
 }
 

@@ -16,6 +16,8 @@ from earlybird.present.subjects.program.tables import (
     tolerance_table,
 )
 
+# Sources of an interval that are named.
+_MAX_PARTS = 3
 _CSV = ("site", "call", "computing_s", "waiting_s", "transfer_s", "recorded_s", "phases")
 
 
@@ -29,6 +31,8 @@ def print_simulated_program(simulated: SimulatedProgram, format: str | Format) -
     print_line(first_line(simulated))
     if simulated.changes:
         print_line(change_line(simulated))
+        if simulated.interval_parts:
+            print_line(parts_line(simulated))
     print_line(efficiency_line(simulated.efficiency))
     print_captioned(sites_table(simulated))
     if simulated.recorded_phases:
@@ -68,6 +72,16 @@ def change_line(simulated: SimulatedProgram) -> str:
             f"{line}, speed-up unknown: {interval} over the simulation as recorded agree with what is known."
         )
     return f"{line}, speed-up {speed_up_text(speed_up, ratio_text)} over the simulation as recorded."
+
+
+def parts_line(simulated: SimulatedProgram) -> str:
+    """Return the largest sources of the interval."""
+    parts = [
+        f"{part.source} {100 * (part.low - 1):+.1f} to {100 * (part.high - 1):+.1f} %"
+        for part in simulated.interval_parts[:_MAX_PARTS]
+    ]
+    more = len(simulated.interval_parts) - len(parts)
+    return f"The interval consists of: {'; '.join(parts)}{f'; {more} smaller' if more else ''}."
 
 
 def efficiency_line(efficiency: Efficiency) -> str:
