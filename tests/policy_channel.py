@@ -15,6 +15,7 @@ class Taken:
 
     after_s: float
     held_up_s: float = 0.0
+    ready_s: float = 1e-3  # from the start to the last partition's readiness, without these sends
     is_seen: bool = True  # its feedback arrives in time
 
     @property
@@ -91,7 +92,7 @@ class Channel:
     def exchange_message(self) -> None:
         for start in [start for start in self.unread if start + LATER <= self.start]:
             taken = self.unread.pop(start)
-            observed = Observation(taken.after_s, 1e-3 + taken.held_up_s, taken.held_up_s)
+            observed = Observation(taken.after_s, taken.ready_s + taken.held_up_s, taken.held_up_s)
             if taken.is_seen:
                 self.core.eb_policy_observe(byref(self.policy), c_void_p(self.name), start, byref(observed))
         in_use = self.policy.options[self.policy.in_use].proposal.cut.num

@@ -55,6 +55,9 @@ enum { NUM_CONFIRMED = 4 };
 enum { LATER = 2 };
 /* A switch is looked at as soon as its first start is known, and taken back if that took this much longer. */
 #define GIVEN_UP 1.5
+/* What took so many times as long as expected was held up by something else, and shows nothing of its segments: of the first 40 large
+ * messages of Intel MPI some take 2 to 10 ms instead of 0.1 ms, whatever is sent. */
+#define HELD_UP 10.0
 
 /* A difference in parts of the time, or in seconds, that is none. */
 #define UNCLEAR 0.02
@@ -74,7 +77,7 @@ enum { LATER = 2 };
  * and more take Intel MPI 20 times as long in shared memory. What took more than twice as long waits longer. */
 enum { RETRY_TIMES = 4, FIRST_RETRY = 64, SLOW_RETRY_TIMES = 16 };
 #define SLOW 2.0
-/* Of times that were taken before FIRST_RETRY starts no more than this is expected again. */
+/* Of times that were taken before FIRST_RETRY starts no more than this is expected again, or counted as the cost of a trial. */
 #define EARLY_RISK 0.5
 
 /* A channel that has a trial may not be started again, though it is not freed. So many times the starts that its trial would take if
@@ -319,7 +322,8 @@ static int num_tried(const eb_policy *policy, int option) {
 static double cost(const eb_policy *policy, int place) {
   const eb_option *const option = &policy->options[place];
   double risk = option->ratio > 0 ? option->ratio - 1 : RISK;
-  if (policy->num_starts < RETRY_TIMES * FIRST_RETRY && risk > EARLY_RISK && option->ratio < SLOW) risk = EARLY_RISK;
+  const bool is_slow = option->ratio >= SLOW && option->ratio < HELD_UP;
+  if (policy->num_starts < RETRY_TIMES * FIRST_RETRY && risk > EARLY_RISK && !is_slow) risk = EARLY_RISK;
   if (risk < UNCLEAR) risk = UNCLEAR;
   return num_tried(policy, place) * risk + TRIAL_S / larger_s(predicted_s(policy, policy->in_use), UNCLEAR_S);
 }
@@ -423,7 +427,8 @@ static void set_aside(eb_policy *policy, int option, uint64_t times) {
 }
 
 static void lose(eb_policy *policy) {
-  set_aside(policy, policy->challenger, policy->options[policy->challenger].ratio > SLOW ? SLOW_RETRY_TIMES : RETRY_TIMES);
+  const double ratio = policy->options[policy->challenger].ratio;
+  set_aside(policy, policy->challenger, ratio > SLOW && ratio < HELD_UP ? SLOW_RETRY_TIMES : RETRY_TIMES);
   end_trial(policy);
 }
 
@@ -472,6 +477,16 @@ static eb_times times_of(const eb_policy *policy, uint64_t from, uint64_t end) {
   return made;
 }
 
+/* What the segmentation in use took, next to starts of the challenger. Before a switch that is one start, with its message: there
+ * MPI_Start takes longer (Intel MPI, 1 MiB: 25 us), so that a program whose partitions are ready at given times seems to be ready
+ * sooner by that. The challenger's sends, for which the program has time, would count as a delay. */
+static void set_base(eb_policy *policy, uint64_t tried_from, uint64_t tried_end) {
+  const double tried_ready_s = typical_ready_s(policy, tried_from, tried_end);
+  const double base_ready_s = typical_ready_s(policy, policy->from, policy->trial_from);
+  policy->unhindered_s = policy->stage == EB_POLICY_SWITCH ? tried_ready_s : fmin(base_ready_s, tried_ready_s);
+  policy->base = times_of(policy, policy->from, policy->trial_from);
+}
+
 static double typical_s(const eb_times *of) {
   eb_times sorted = *of;
   return eb_planner_typical_s(sorted.taken_s, sorted.num);
@@ -517,12 +532,13 @@ static bool is_quicker(const eb_policy *policy, const eb_times *tried) {
   return gain_s > (predicted || policy->stage == EB_POLICY_SWITCH ? unclear_s : fmax(unclear_s, noise_s(&policy->base)));
 }
 
-/* Adds what the known starts of a trial took beyond those before it; the others are taken for equal to them. */
+/* Adds what the known starts of a trial took beyond those before it; the others are taken for equal to them. One that was held up, or
+ * one among the first messages, would forbid all trials for thousands of starts. */
 static void account(eb_policy *policy, uint64_t before) {
   const eb_times tried = times_of(policy, policy->trial_from, policy->end);
-  const double base_s = typical_s(&policy->base);
+  const double base_s = typical_s(&policy->base), most = policy->num_starts < FIRST_RETRY ? EARLY_RISK : HELD_UP - 1;
   double excess = 0;
-  for (int k = 0; k < tried.num; k++) excess += fmax(0, tried.taken_s[k] - base_s) / scale_s(policy);
+  for (int k = 0; k < tried.num; k++) excess += fmin(most, fmax(0, tried.taken_s[k] - base_s) / scale_s(policy));
   if (tried.num) policy->excess += excess * (double)larger(before - policy->trial_from, (uint64_t)tried.num) / tried.num;
   policy->excess += TRIAL_S / scale_s(policy);
 }
@@ -539,11 +555,7 @@ static void judge(eb_policy *policy, uint64_t start, double age_s) {
   const uint64_t counted_from = policy->trial_from + (is_new ? NUM_RING_UNCOUNTED : 1);
   const bool was_unseen = policy->is_unseen;
   policy->is_unseen = false;
-  if (has_base) {
-    policy->unhindered_s = fmin(typical_ready_s(policy, policy->from, policy->trial_from),
-                                typical_ready_s(policy, counted_from, policy->end));
-    policy->base = times_of(policy, policy->from, policy->trial_from);
-  }
+  if (has_base) set_base(policy, counted_from, policy->end);
   const eb_times tried = times_of(policy, counted_from, policy->end);
   if (policy->base.num == 0 || tried.num == 0 || !is_comparable(policy, age_s)) {
     /* Nothing is known; what was predicted clearly, or is trusted, is used all the same. */
@@ -567,16 +579,14 @@ static void judge(eb_policy *policy, uint64_t start, double age_s) {
   else win(policy, gain_s);
 }
 
-/* Looks at the first start of a switch, which may be slow by itself, but not by so much. */
+/* Looks at the first start of a switch, which may be slow by itself, but not by so much; those after it decide if it was held up. */
 static void look(eb_policy *policy, uint64_t start) {
   policy->has_looked = true;
-  policy->unhindered_s = fmin(typical_ready_s(policy, policy->from, policy->trial_from),
-                              typical_ready_s(policy, policy->trial_from, policy->trial_from + 1));
-  policy->base = times_of(policy, policy->from, policy->trial_from);
+  set_base(policy, policy->trial_from, policy->trial_from + 1);
   const eb_times tried = times_of(policy, policy->trial_from, policy->trial_from + 1);
   if (policy->base.num == 0 || tried.num == 0) return;
   const double later_s = tried.taken_s[0] - policy->base.taken_s[0];
-  if (later_s <= (GIVEN_UP - 1) * scale_s(policy)) return;
+  if (later_s <= (GIVEN_UP - 1) * scale_s(policy) || later_s >= (HELD_UP - 1) * scale_s(policy)) return;
   policy->options[policy->challenger].ratio = 1 + later_s / scale_s(policy);
   account(policy, start + 1);
   lose(policy);
