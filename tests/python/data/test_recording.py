@@ -322,8 +322,11 @@ def test_who_waited_for_whom_and_for_how_long_is_kept(written, in_process):
     shown = json.loads(in_process("show", folder, "--json").stdout)
     assert shown["where"] == kept
     assert (shown["open_calls"][0]["entered_s"], shown["open_calls"][0]["since_s"]) == (2.5, 40.0)
+    save_where(folder, kept | {"states": {"0": "ended", "1": "ended"}})
+    assert "1      has ended without MPI_Finalize" in in_process("show", folder).stdout
     for damage in (
         {"threads": 3},
+        {"states": {"x": "ended"}},
         {"sentence": 1},
         {"schema": "earlybird.where/9"},
         {"threads": [{"rank": -1}]},
