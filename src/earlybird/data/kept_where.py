@@ -36,6 +36,7 @@ class _Where(TypedDict, total=False):
     guilty: list[Rank]
     cycle: list[Rank]
     threads: list[_Thread]
+    states: dict[Rank, str]
 
 
 @dataclass(frozen=True)

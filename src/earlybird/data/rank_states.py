@@ -125,6 +125,7 @@ class RankState:
     received : number of received messages by sender, communicator and tag.
     counts_all : whether no message is missing in `sent` and `received`.
     knows_communicators, knows_objects : whether `communicators` has all that it has used.
+    is_concurrent : whether several threads may call the MPI.
     has_other_threads : whether threads that are not in `threads` may call the MPI.
     may_wake : whether a thread that counts as waiting for others may go on by itself: after a time, or when
         something comes from outside.
@@ -143,6 +144,7 @@ class RankState:
     counts_all: bool = True
     knows_communicators: bool = True
     knows_objects: bool = True
+    is_concurrent: bool = False
     has_other_threads: bool = False
     may_wake: bool = False
     locks: tuple[Awaited, ...] = ()

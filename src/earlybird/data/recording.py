@@ -328,6 +328,10 @@ def load_recording(path: str | Path) -> Recording:
     path = Path(path)
     if path.is_file():
         raise InputError(f"{path} is a file; give the folder that `earlybird record` wrote")
+    if path.is_dir() and not (path / SUMMARY).exists():
+        is_run = (path / "run.json").exists()
+        what = "a run of `measure`, not a recording" if is_run else f"no recording (no {SUMMARY} in it)"
+        raise InputError(f"{path} is {what}; give a folder that `earlybird record` wrote")
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
     check_summary(facts, f"the recording {path / SUMMARY}")
     names = _load_names(path)

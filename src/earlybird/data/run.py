@@ -207,8 +207,14 @@ class Run:
                 f"{path} is a recording, not a run; `earlybird show`, `report` and `predict program` read it"
             )
         if not (path / "run.json").exists():
+            if next(path.glob("rank-*.ebr"), None) is not None:
+                raise InputError(
+                    f"{path} has files of ranks, but no recording.json; copy that file of `record` to it, or "
+                    "record again"
+                )
             raise InputError(
-                f"{path} is not a run folder (no run.json in it); give a folder that `measure` wrote"
+                f"{path} is not a run folder (no run.json in it), nor a recording (no recording.json); give "
+                "a folder that `measure` wrote, or `record` for what reads recordings"
             )
         header = files.read_json(path / "run.json", "run", SCHEMA)
         if isinstance(header.get("settings"), dict):

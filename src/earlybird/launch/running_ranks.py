@@ -251,7 +251,8 @@ def look(
             continue
         states[rank] = one.page.state(
             one.now_s, outline.calls, places.of(outline), one.tasks.idle, channels[rank], state=one.state,
-            host=outline.host, has_other_threads=one.tasks.has_others, may_wake=one.tasks.may_wake,
+            host=outline.host, is_concurrent=one.page.is_concurrent, has_other_threads=one.tasks.has_others,
+            may_wake=one.tasks.may_wake,
         )  # fmt: skip
     return states
 

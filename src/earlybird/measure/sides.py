@@ -64,6 +64,15 @@ def sides_against(
     return {"mpi": mpi_setting(list(dict.fromkeys([*before, *asked]))), "against": None}
 
 
+def most_launches(run: Run) -> int:
+    """Return of how many launches a run has the point that has most."""
+    launches: dict[str, set[str]] = {}
+    for sample in run.each_sample():
+        point = repr((sample.kernel, sample.quantity, sample.method, sorted(sample.config.items())))
+        launches.setdefault(point, set()).add(sample.launch)
+    return max(map(len, launches.values()), default=0)
+
+
 def growth(before: Run, settings: Mapping[str, Any]) -> float:
     """Return the number of MPIs and settings in `settings` divided by that in `before`."""
     counts = [len(listed_mpis(stored.get("mpi"))) for stored in (settings, before.header["settings"])]

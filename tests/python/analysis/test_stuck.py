@@ -363,6 +363,22 @@ def test_one_sided_calls_and_finalize():
     assert judge(job(*[ThreadState(0, "MPI_Finalize", True, 4.0)] * 2)).verdict == "finalize"
 
 
+def test_not_all_ranks_are_in_finalize_if_one_has_ended():
+    """Of ranks whose threads may all call the MPI none can any more after one is in MPI_Finalize."""
+    finalizing = [ThreadState(0, "MPI_Finalize", True, 4.0)] * 2
+    for has_other_threads in (False, True):
+        states = job(*finalizing, None, states={2: ENDED})
+        for rank in (0, 1):
+            states[rank] = replace(states[rank], has_other_threads=has_other_threads)
+        where = judge(states, is_over=True)
+        assert (where.verdict, where.guilty) == ("ended", (2,))
+        assert "rank 2 has ended without MPI_Finalize; ranks 0 and 1 wait for it" in where.sentence
+    moving = replace(finalizing[0], is_steady=False)
+    assert judge(job(finalizing[0], moving, None, states={2: ENDED}), is_over=True).verdict != "finalize"
+    left = job(*finalizing, None, states={2: FINALIZED})
+    assert judge(left, is_over=True).verdict == "finalize"
+
+
 def test_ranks_in_the_same_place_are_one_clause():
     where = judge(in_collectives(*["MPI_Barrier"] * 50, computing(), *["MPI_Barrier"] * 50))
     assert "ranks 0-49 and 51-100 wait for it in MPI_Barrier no. 1" in where.sentence

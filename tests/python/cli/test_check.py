@@ -70,6 +70,23 @@ def test_without_a_good_node_there_is_no_file_of_good_hosts(earlybird, monkeypat
     assert ("no host is left" in ended.stderr) == (status == 3)
 
 
+def test_two_nodes_that_nothing_judges_are_in_no_file_of_good_hosts(earlybird, monkeypatch, tmp_path):
+    size, nodes = np.zeros((2, 2)), tuple(CheckedNode(f"n{k}") for k in range(2))
+    check = Check("mpich", "hosts", 1, 1, 0.1, 1.0, 1.0, 1, nodes, size, size, size, size, ())
+    monkeypatch.setattr(planned_check, "planned_check", lambda *arguments: SimpleNamespace(plan=make_plan(2)))
+
+    def perform(*arguments):
+        (tmp_path / "c").mkdir()
+        return check
+
+    monkeypatch.setattr(command, "perform_check", perform)
+    ended = earlybird("check", "-o", tmp_path / "c", check=False)
+    assert ended.returncode == 3 and "no ok.txt, because nothing was decided" in ended.stderr
+    assert not (tmp_path / "c" / "ok.txt").exists()
+    states = [line.split()[-2:] for line in ended.stdout.splitlines() if line.startswith(("n0 ", "n1 "))]
+    assert states == [["not", "judged"]] * 2
+
+
 @pytest.mark.parametrize(("launcher", "bad"), [("srun", [1, 2]), ("srun", []), ("hosts", [1])])
 def test_bad_nodes_of_slurm_can_be_excluded_and_drained_as_printed(earlybird, monkeypatch, launcher, bad):
     size = np.zeros((4, 4))

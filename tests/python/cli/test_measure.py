@@ -393,6 +393,22 @@ def test_a_run_is_measured_again_and_compared(earlybird, planted, refused, tmp_p
     assert "not compared" in alone.stderr and "next: earlybird" in alone.stderr
 
 
+def test_a_comparison_that_cannot_decide_is_refused_before_anything_is_measured(
+    earlybird, planted, refused, tmp_path
+):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "before")
+    header = tmp_path / "before" / "run.json"
+    header.write_text(header.read_text().replace("synthetic:planted.json", "mpiexec"))
+    again = ("measure", "--against", "before", "-o", "after")
+    refused(earlybird(*again, check=False), "before has at most 2 launches", "fewer than 5", "--launches 5")
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "--launches", "5", "-o", "enough")
+    header = tmp_path / "enough" / "run.json"
+    header.write_text(header.read_text().replace("synthetic:planted.json", "mpiexec"))
+    again = ("measure", "--against", "enough", "--launches", "3", "-o", "after")
+    refused(earlybird(*again, check=False), "--launches is 3", "give --launches 5")
+    assert not (tmp_path / "after").exists()
+
+
 def test_a_run_that_is_slower_than_before_ends_with_the_status_of_compare(earlybird, planted, tmp_path):
     few = ("--sizes", "8,1KiB", "--launches", "5", "--quiet")
     earlybird("measure", "pingpong", *SYNTHETIC, *few, "-o", "before")

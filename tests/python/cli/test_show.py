@@ -170,6 +170,7 @@ def test_patterns_and_layouts_come_back_from_csv_and_json(earlybird, folder):
         ("a.json", '{"schema": "earlybird.machine/9"}', "has the schema 'earlybird.machine/9'"),
         ("a.json", "{}", "has no schema"),
         ("a.csv", "time,value\n1,2\n", "is no file that earlybird wrote"),
+        ("a.csv", "src,dst,bytes,count\n0,1,8,2\n", "line 1 is 'src,dst,bytes,count'; a pattern begins with"),
         ("a.txt", "", "is no file that earlybird wrote"),
         ("a.json", '{"schema": "earlybird.pipeline-prediction/1"}', "has no 'size_bytes'"),
         ("a.json", '{"schema": "earlybird.collective-prediction/1", "ranks": -8}', "ranks is -8"),
@@ -188,7 +189,10 @@ def test_other_files_are_refused_with_what_is_allowed(earlybird, refused, tmp_pa
 def test_a_missing_file_or_other_folder_is_refused(earlybird, refused, tmp_path):
     refused(earlybird("show", "none.json", check=False), "none.json does not exist")
     (tmp_path / "empty").mkdir()
-    refused(earlybird("show", "empty", check=False), "empty is not a run folder")
+    refused(earlybird("show", "empty", check=False), "empty is not a run folder", "nor a recording")
+    refused(earlybird("report", "empty", check=False), "empty is not a run folder", "nor a recording")
+    (tmp_path / "empty" / "rank-0.ebr").touch()
+    refused(earlybird("show", "empty", check=False), "empty has files of ranks, but no recording.json")
 
 
 @pytest.mark.parametrize(

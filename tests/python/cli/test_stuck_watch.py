@@ -11,7 +11,18 @@ import pytest
 
 from earlybird.cli.session import stuck, watched
 from earlybird.data import recorded_page
-from earlybird.data.rank_states import ENDED, RECEIVE, RUNS, STOPPED, Awaited, RankState, ThreadState, Where
+from earlybird.data.rank_states import (
+    ENDED,
+    PARTITIONED_RECEIVE,
+    PARTITIONED_SEND,
+    RECEIVE,
+    RUNS,
+    STOPPED,
+    Awaited,
+    RankState,
+    ThreadState,
+    Where,
+)
 from earlybird.data.recorded_page import PageOwner
 from earlybird.launch import running_ranks
 from earlybird.launch.execution import Request
@@ -154,6 +165,26 @@ def test_stop_does_not_act_while_a_thread_may_wake(watch, capsys):
     assert capsys.readouterr().err.count("--stop does not end the command: threads of rank 0") == 1
     watch.states[0] = replace(watch.states[0], may_wake=False)
     assert watch.look()
+
+
+def test_stop_says_why_it_does_not_act(watch, capsys):
+    watch.look()
+    text = "--stop does not end the command: ranks may get on after the verdict computing"
+    assert (watch.look(), capsys.readouterr().err.count(text)) == (False, 1)
+
+
+@pytest.mark.parametrize("is_concurrent", [True, False])
+def test_stop_acts_on_a_missing_partition_unless_another_thread_may_ready_it(watch, capsys, is_concurrent):
+    sends = Awaited(PARTITIONED_SEND, "MPI_Psend_init", 0, 3, "world", 32, partitions=4, num_ready=3)
+    receives = Awaited(PARTITIONED_RECEIVE, "MPI_Precv_init", 1, 3, "world", 32)
+    for rank, awaited in enumerate((receives, sends)):
+        thread = ThreadState(0, "MPI_Wait", True, 9.0, awaited=(awaited,))
+        watch.states[rank] = RankState(
+            rank, threads=(thread,), requests=(awaited,), is_concurrent=is_concurrent
+        )
+    assert (watch.look(), watch.reports) == (not is_concurrent, ["partitioned"])
+    said = "another thread of rank 1 may make the partitions ready" in capsys.readouterr().err
+    assert said == is_concurrent
 
 
 class Interrupted(BaseException):

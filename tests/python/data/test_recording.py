@@ -319,6 +319,12 @@ def test_the_call_in_which_a_rank_hung_is_known(written):
         assert opened is None or opened.site is None
 
 
+def test_a_run_that_is_taken_for_a_recording_is_named(tmp_path):
+    (tmp_path / "run.json").touch()
+    with pytest.raises(InputError, match="is a run of `measure`, not a recording; give a folder that"):
+        load_recording(tmp_path)
+
+
 def test_who_waited_for_whom_and_for_how_long_is_kept(written, in_process):
     data = header(0) + entries((0, SENT, 4, 1, 3, 30))
     folder = written({0: data, 1: header(1) + END})
@@ -342,8 +348,11 @@ def test_who_waited_for_whom_and_for_how_long_is_kept(written, in_process):
     shown = json.loads(in_process("show", folder, "--json").stdout)
     assert shown["where"] == kept
     assert (shown["open_calls"][0]["entered_s"], shown["open_calls"][0]["since_s"]) == (2.5, 40.0)
+    save_where(folder, kept | {"states": {"0": "ended", "1": "ended"}})
+    assert "1      has ended without MPI_Finalize" in in_process("show", folder).stdout
     for damage in (
         {"threads": 3},
+        {"states": {"x": "ended"}},
         {"sentence": 1},
         {"schema": "earlybird.where/9"},
         {"threads": [{"rank": -1}]},
@@ -413,7 +422,7 @@ def test_files_that_do_not_fit_into_memory_are_refused(written):
 
 
 def test_a_folder_that_is_no_recording_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"recording.json does not exist"):
+    with pytest.raises(InputError, match=r"is no recording \(no recording\.json in it\)"):
         load_recording(tmp_path)
     (tmp_path / "recording.json").write_text('{"schema": "earlybird.recording/2"}')
     with pytest.raises(InputError, match="recording/2"):

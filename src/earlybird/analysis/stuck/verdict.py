@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from earlybird.analysis.stuck import graph, sentences
 from earlybird.analysis.stuck.messages import Unreceived, undelivered
-from earlybird.analysis.stuck.waits import FINALIZE, Condition, Wait, Waiting
+from earlybird.analysis.stuck.waits import FINALIZE, Condition, Wait, Waiting, finalizes
 from earlybird.data.rank_states import (
     ANY_TAG,
     COLLECTIVE,
@@ -29,7 +29,7 @@ from earlybird.data.rank_states import (
 from earlybird.data.recorded_rank import ANY_PEER
 
 # Verdicts after which no rank can ever get on by itself.
-FOREVER = frozenset({"deadlock", "buffering", "mismatch", "missing", "collective", "ended"})
+FOREVER = frozenset({"deadlock", "buffering", "mismatch", "missing", "collective", "partitioned", "ended"})
 _ORDER = ("collective", "mismatch", "deadlock", "buffering", "missing", "one-sided", "partitioned", "ended",
           "stopped")  # fmt: skip
 _ONE_SIDED = ("MPI_Win_", "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Rput", "MPI_Rget", "MPI_Fetch_and_op",
@@ -111,7 +111,10 @@ def _waits_of(waiting: Waiting, state: RankState) -> list[Wait]:
     """Return what all threads of a rank wait for; empty if one of them may get on by itself. Threads that
     wait for others of their process do not."""
     threads = [thread for thread in state.threads if not thread.is_idle]
-    if state.state != RUNS or not threads or state.has_other_threads:
+    if state.state != RUNS or not threads:
+        return []
+    # No thread may call the MPI once another one is in MPI_Finalize.
+    if state.has_other_threads and not finalizes(state):
         return []
     waits = [waiting.wait_of(state, thread) for thread in threads]
     return [] if None in waits else [wait for wait in waits if wait is not None]
@@ -414,7 +417,7 @@ def _judge_live(waiting: Waiting, waits: Mapping[int, Sequence[Wait]], is_over: 
         verdict, guilty = "unreachable", unseen
     elif senders := undelivered(ranks):
         verdict, guilty = "unreachable", sorted({*senders, *senders.values()})
-    elif all(thread.call == FINALIZE for _, thread in inside):
+    elif all(state.state == FINALIZED or finalizes(state) for state in ranks.values()):
         verdict = "finalize"
     elif one_sided := [rank for rank, thread in inside if thread.call.startswith(_ONE_SIDED)]:
         verdict, guilty = "one-sided", sorted(set(one_sided))

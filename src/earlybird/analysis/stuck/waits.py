@@ -92,7 +92,7 @@ class Waiting:
                 if communicator.is_inter and communicator.members:
                     self._groups.setdefault(key, set()).add(tuple(communicator.members))
         self._not_finalizing = frozenset(
-            rank for rank, state in ranks.items() if state.state != FINALIZED and not _finalizes(state)
+            rank for rank, state in ranks.items() if state.state != FINALIZED and not finalizes(state)
         )
 
     def number_in(self, key: object, rank: int) -> int | None:
@@ -330,5 +330,6 @@ def _lock_calls(state: RankState) -> list[Awaited]:
     ]
 
 
-def _finalizes(state: RankState) -> bool:
+def finalizes(state: RankState) -> bool:
+    """Return whether a thread of a rank is in MPI_Finalize."""
     return any(thread.is_inside and thread.call == FINALIZE for thread in state.threads)

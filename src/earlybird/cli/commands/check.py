@@ -87,7 +87,7 @@ def check(
     fault are named, and the others are checked.
 
     Exit status: 0 if all are alike, 1 if nodes are to be left out (ok.txt has the others), 2 for wrong input,
-    3 if no node is left (then there is no ok.txt), if the check could not complete, if nothing could be
+    3 (then there is no ok.txt) if no node is left, if the check could not complete, if nothing could be
     decided (busy nodes, or two nodes without --expect), or if the result cannot be written.
     """
     # Imported late: these take longer than an error in the options.
@@ -117,15 +117,16 @@ def check(
     scratch = tempfile.TemporaryDirectory(prefix=".earlybird-check-", dir=_shared_folder(output))
     with scratch as folder, _failure_printed(format):
         result = perform_check(planned, min_effect, stall_limit, expected, Path(folder), output, quiet)
+    is_open = not result.findings and result.is_open(expected is not None)
     if output is not None:
-        _write(result, output)
+        _write(result, output, is_open=is_open)
     print_check(result, format)
     _print_exclusion(result)
     if not result.good_hosts():
         return FAILED_VERDICT
     if result.findings:
         return 1
-    return FAILED_VERDICT if result.is_open(expected is not None) else 0
+    return FAILED_VERDICT if is_open else 0
 
 
 def perform_check(
@@ -191,13 +192,16 @@ def _print_exclusion(result: "Check") -> None:
     )
 
 
-def _write(result: "Check", output: Path) -> None:
+def _write(result: "Check", output: Path, *, is_open: bool) -> None:
+    """Write the result and the lists of hosts; `is_open`: nothing was decided, so no host is known to be
+    good."""
     good, bad = result.good_hosts(), result.bad_hosts()
     files.write_json(output / "check.json", result.to_json())
     files.write_text(output / "bad.txt", "".join(f"{host}\n" for host in bad))
-    if not good:
+    if not good or is_open:
         # Given an empty file of hosts, mpiexec would start the application on this machine.
-        note(f"wrote {output}/bad.txt ({len(bad)} hosts) and no ok.txt, because no host is left")
+        why = "nothing was decided" if is_open else "no host is left"
+        note(f"wrote {output}/bad.txt ({len(bad)} hosts) and no ok.txt, because {why}")
         return
     files.write_text(output / "ok.txt", "".join(f"{host}\n" for host in good))
     note(f"wrote {output}/ok.txt ({len(good)} hosts) and {output}/bad.txt ({len(bad)})")

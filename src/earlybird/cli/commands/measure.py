@@ -22,7 +22,7 @@ from earlybird.data import labels
 from earlybird.data.errors import FAILED_VERDICT, InputError
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import SLOWER
-from earlybird.data.shell_commands import command_text, no_option
+from earlybird.data.shell_commands import command_text, no_option, path_argument
 from earlybird.interop.osu_format import check_one_column
 from earlybird.interop.osu_tables import ONE_COLUMN
 from earlybird.measure import continued, planned, sides, suites
@@ -135,6 +135,7 @@ def measure(
             settings, effort = _repeated(
                 started, settings, effort, names, place, mpis, variables, seed, budget
             )
+            _require_deciding(started, settings, effort.launches)
         continued.refuse_other_mpis(
             started, settings, vars(place), mpis, variables, is_continued=session.resume
         )
@@ -171,6 +172,27 @@ def _check_format(format: str) -> None:
     if format not in (*Format, "osu"):
         instead = f"; {command} writes {format}" if (command := _OTHER_FORMATS.get(format)) else ""
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
+
+
+def _require_deciding(before: Run, settings: dict[str, Any], launches: int) -> None:
+    """Raise InputError if the comparison cannot decide anything, before it is measured: too few launches."""
+    if settings["launcher"].partition(":")[0] in ("simgrid", "synthetic"):
+        return  # these take no time
+    from earlybird.compare.changes import MIN_LAUNCHES  # and with it scipy
+
+    known = sides.most_launches(before)
+    if settings["against"] is not None and known < MIN_LAUNCHES:
+        raise InputError(
+            f"{before.path} has at most {known} launch{'es' * (known != 1)} of a point, and fewer than "
+            f"{MIN_LAUNCHES} on a side decide nothing; first continue it with --resume -o "
+            f"{path_argument(before.path)} --launches {MIN_LAUNCHES} --budget 60s, then give --launches "
+            f"{MIN_LAUNCHES} with --against, too"
+        )
+    if launches < MIN_LAUNCHES:
+        raise InputError(
+            f"--launches is {launches}, and fewer than {MIN_LAUNCHES} on a side decide nothing; give "
+            f"--launches {MIN_LAUNCHES} or more"
+        )
 
 
 def _repeated(

@@ -103,13 +103,19 @@ def _has_testcases(source: Path) -> bool:
 
 
 def _show_table(source: Path, format: str) -> None:
-    header = next(iter(files.read_text(source, "file").splitlines()), "").replace(" ", "")
+    first = next(iter(files.read_text(source, "file").splitlines()), "")
+    header = first.replace(" ", "")
     if header == HEADER:
         _show_pattern(load_pattern(source), source, format)
     elif header == LAYOUT_HEADER and files.suffix_of(source) == ".csv":
         _show_layout(parse_layout(str(source)), format)
     else:
-        raise InputError(f"{source} is no file that earlybird wrote; {ALLOWED}")
+        is_csv = files.suffix_of(source) == ".csv"
+        begins = (
+            f": line 1 is {first[:60]!r}; a pattern begins with the header {HEADER!r}, a layout with "
+            f"{LAYOUT_HEADER!r}"
+        )
+        raise InputError(f"{source} is no file that earlybird wrote{begins if is_csv else ''}; {ALLOWED}")
 
 
 def _show_json(source: Path, format: str, statistic: str = MEDIAN) -> None:

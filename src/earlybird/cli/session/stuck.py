@@ -105,7 +105,19 @@ class StuckWatch:
             self._reported = where.verdict, where.guilty
             self.latest, self._num_looks_on = where, 0
             self._report(where)
-        if not self._may_stop or where.verdict not in FOREVER:
+        if not self._may_stop:
+            return False
+        if where.verdict not in FOREVER:
+            self._note_once(
+                f"--stop does not end the command: ranks may get on after the verdict {where.verdict}"
+            )
+            return False
+        concurrent = [rank for rank in where.guilty if where.ranks[rank].is_concurrent]
+        if where.verdict == "partitioned" and concurrent:
+            self._note_once(
+                f"--stop does not end the command: another thread of {named_ranks(concurrent)} may make the "
+                "partitions ready"
+            )
             return False
         wakeful = [rank for rank, state in where.ranks.items() if state.may_wake]
         if wakeful:

@@ -14,6 +14,7 @@ def nodes_table(check: Check) -> Table:
     latency_s = np.where(check.latency_s > 0, check.latency_s, np.nan)
     place = {node.host: k for k, node in enumerate(check.nodes)}
     bad = set(check.bad_hosts())
+    good = "ok" if check.is_judged or check.findings else "not judged"
 
     def cast(time_s: float) -> str:
         return format_bandwidth(check.bytes_of_cast / time_s) if time_s > 0 else ""
@@ -29,7 +30,7 @@ def nodes_table(check: Check) -> Table:
         Column("clock", _clock, optional=True),
         Column("cores", lambda node: node.facts.get("cores", ""), optional=True),
         Column("/dev/shm", _shared_memory, optional=True),
-        Column("state", lambda node: "bad" if node.host in bad else "ok", left=True),
+        Column("state", lambda node: "bad" if node.host in bad else good, left=True),
     ]
     return Table(f"All nodes: {title(check)}", columns, check.nodes)
 

@@ -25,11 +25,12 @@ from earlybird.data.rank_states import (
 from earlybird.present.core.table import Column, Table
 from earlybird.present.render.terminal import print_captioned, print_line
 
-_STATES = {
+STATES = {
     STOPPED: "stopped",
     ENDED: "has ended without MPI_Finalize",
     FINALIZED: "has left MPI_Finalize",
 }
+CANNOT_BE_SEEN = "cannot be seen"
 MAX_AWAITED = 3
 
 
@@ -52,7 +53,7 @@ def places_of(where: Where) -> list[Place]:
             key = (_call(state, thread), _awaited(where, state, thread), thread.place)
             groups.setdefault(key, []).append((rank, thread.since_s))
         if not state.threads:
-            groups.setdefault((_STATES.get(state.state, "cannot be seen"), "", ""), []).append((rank, 0.0))
+            groups.setdefault((STATES.get(state.state, CANNOT_BE_SEEN), "", ""), []).append((rank, 0.0))
     places = [
         Place(tuple(rank for rank, _ in members), *key, max(since_s for _, since_s in members))
         for key, members in groups.items()
@@ -63,7 +64,7 @@ def places_of(where: Where) -> list[Place]:
 def _call(state: RankState, thread: ThreadState) -> str:
     """Return where a thread is: a call, or that it computes."""
     if state.state != RUNS:
-        return f"{_STATES[state.state]} {'in' if thread.is_inside else 'after'} {thread.call}"
+        return f"{STATES[state.state]} {'in' if thread.is_inside else 'after'} {thread.call}"
     if not thread.is_inside:
         return f"{'waits for another thread' if thread.is_idle else 'computes'} after {thread.call}"
     return f"polls with {thread.call}" if thread.is_polling else thread.call
@@ -103,6 +104,7 @@ def where_as_json(where: Where) -> dict[str, Any]:
         "guilty": list(where.guilty),
         "cycle": list(where.cycle),
         "threads": list(_threads(where)),
+        "states": {str(rank): state.state for rank, state in where.ranks.items() if state.state != RUNS},
     }
 
 
