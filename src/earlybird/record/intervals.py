@@ -29,6 +29,8 @@ AS_RECORDED, RUNS, MESSAGES = "difference as recorded", "runs of the program", "
 COLLECTIVES, EARLY = "cost of collectives", "algorithm of early broadcasts"
 _SEED_AFTER = 1 << 16
 _MIN_S = 1e-12
+# An end of an interval farther off than this factor says no more, and its powers must not overflow.
+_MAX_LOGARITHM = math.log(1e3)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def _other_runs_s(operations: Operations, given: Conditions, seed: int, num: int
 
 def _part(name: str, down: float, up: float) -> IntervalPart:
     """Return the part of an interval that reaches from exp(-down) to exp(up) times the simulated time."""
-    return IntervalPart(name, math.exp(-max(down, 0.0)), math.exp(max(up, 0.0)))
+    down, up = (min(max(end, 0.0), _MAX_LOGARITHM) for end in (down, up))
+    return IntervalPart(name, math.exp(-down), math.exp(up))
 
 
 def _spread(name: str, logarithms: np.ndarray) -> IntervalPart:
@@ -139,7 +142,8 @@ def _part_of_messages(of: Question, shares: tuple[float, float], num: int) -> In
     simulation in one part of the run more than in the next, in proportion to what messages take."""
     _, run = simulate_run(of.operations, of.before)
     relative = unexplained_deviation_s(of.operations, run.end_s) / of.before_s
-    changed = relative * shares[1] / shares[0] if shares[0] else relative
+    # Of what messages take: where ranks nearly always compute, it may be the noise of the computing.
+    changed = min(relative / shares[0], _MAX_NETWORK_ERROR) * shares[1] if shares[0] else relative
     half = student_t(num - 1) * math.hypot(relative, changed)
     return _part(MESSAGES, half, half)
 
@@ -260,8 +264,9 @@ def _combined(parts: list[IntervalPart]) -> tuple[float, float]:
     if any(part.low <= 0 for part in parts):
         low = math.inf
     else:
-        low = math.sqrt(sum(math.log(part.low) ** 2 for part in parts))
-    return math.exp(-low), math.exp(math.sqrt(sum(math.log(part.high) ** 2 for part in parts)))
+        low = min(math.sqrt(sum(math.log(part.low) ** 2 for part in parts)), _MAX_LOGARITHM)
+    high = math.sqrt(sum(math.log(part.high) ** 2 for part in parts))
+    return math.exp(-low), math.exp(min(high, _MAX_LOGARITHM))
 
 
 def network_share(operations: Operations, given: Conditions) -> float:

@@ -46,7 +46,8 @@ def messages(size_bytes, num):
 def as_simulated(operations, layout):
     """The same, recorded as the profile says."""
     run = simulate_run(operations, conditions_as_recorded(operations, PROFILE, layout))[1]
-    return replace(operations, recorded_s=run.end_of_run_s, recorded_end_s=run.end_s)
+    event = np.arange(len(run.end_s))
+    return replace(operations, recorded_s=run.end_of_run_s, recorded_end_s=run.end_s, event=event)
 
 
 def sum_deviation(operations, num=400):
@@ -126,6 +127,35 @@ def test_calls_that_took_longer_for_a_while_are_variation_of_the_messages():
     assert part(predicted(operations, faster), intervals.MESSAGES) is None
     low, high = part(predicted(stalled, faster), intervals.MESSAGES)
     assert high - 1 > 2 * 3e-3 / stalled.recorded_s and low < 1
+
+
+@pytest.mark.one_mpi
+@pytest.mark.parametrize("slower", [1000, 10**9])
+def test_jitter_of_computing_is_no_error_of_the_few_messages(slower):
+    operations = messages(1, 40)
+    jitter_s = np.random.default_rng(2).normal(0, 5e-4, len(operations.operation)).cumsum()
+    operations = replace(operations, recorded_end_s=operations.recorded_end_s + jitter_s)
+    found = predicted(operations, simulation.settings_change([f"inter_node.latency={slower}x"]))
+    assert part(found, intervals.MESSAGES)
+    low, high = (end / found.simulated_s for end in found.interval_s)
+    assert 0 < low < high < 10  # half of what messages take, times Student's t
+
+
+@pytest.mark.one_mpi
+def test_ends_of_intervals_do_not_overflow():
+    one = intervals._part("source", 1e5, 1e5)
+    assert 0 < one.low < 1 < one.high < 1e6
+    assert np.isfinite(intervals._combined([one] * 10**6)).all()
+
+
+@pytest.mark.one_mpi
+def test_run_that_takes_no_time_has_no_parts():
+    operations = computing(np.zeros(20))
+    operations = replace(operations, recorded_end_s=np.arange(len(operations.operation)) ** 2 * 1.0)
+    given = conditions_as_recorded(operations, PROFILE, ALONE)
+    change = simulation.Change("later", lambda given: replace(given, compute_s=given.compute_s + 1e-3))
+    found = simulation.simulated_speed_up(operations, given, 0.0, [change])
+    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.one_mpi
