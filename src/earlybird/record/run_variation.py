@@ -45,15 +45,15 @@ def unexplained_deviation_s(operations: Operations, end_s: np.ndarray) -> float:
     """Return the deviation between runs of what calls took beyond the simulation: `end_s`, (N,), are the ends
     of the operations as simulated.
 
-    It is of the thread with the most operations; again, the differences of neighbouring blocks count.
+    It is of the thread with the most operations; again, the differences of neighbouring blocks count. Waits
+    for the messages of a broadcast have no recorded end of their own, and do not count.
     """
     if not len(operations.recorded_end_s):
         return 0.0
     thread = int(np.diff(operations.first).argmax())
     here = slice(operations.first[thread], operations.first[thread + 1])
-    beyond_s = (operations.recorded_end_s[here] - end_s[here])[
-        operations.operation[here] == Operation.WAIT_ALL
-    ]
+    is_recorded = (operations.operation[here] == Operation.WAIT_ALL) & (operations.event[here] >= 0)
+    beyond_s = (operations.recorded_end_s[here] - end_s[here])[is_recorded]
     if len(beyond_s) < MIN_CALLS:
         return 0.0
     edges = np.linspace(0, len(beyond_s) - 1, min(MIN_BLOCKS, len(beyond_s) // 2 * 2 - 2) + 1)

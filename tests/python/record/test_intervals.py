@@ -214,6 +214,14 @@ def test_other_algorithms_of_an_early_broadcast_are_in_the_interval():
 
 
 @pytest.mark.one_mpi
+def test_waits_that_stand_for_an_early_broadcast_are_no_variation_of_the_messages():
+    operations = with_early_collectives(as_simulated(broadcasts(EARLY), APART), PROFILE, APART)
+    assert operations.early
+    end_s = simulate_run(operations, conditions_as_recorded(operations, PROFILE, APART))[1].end_s
+    assert unexplained_deviation_s(operations, end_s) < 1e-3 * operations.recorded_s
+
+
+@pytest.mark.one_mpi
 def test_large_programs_have_fewer_draws_and_the_largest_none(monkeypatch):
     operations = computing(np.random.default_rng(2).normal(1e-3, 2e-4, 400))
     change = simulation.computing_change(operations, "main", 0.5)
