@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from earlybird.data.errors import InputError
 from earlybird.data.recording import MIN_CORE_WAIT
 from earlybird.data.simulated_program import IntervalPart
 from earlybird.models.program import Operation
@@ -201,9 +202,12 @@ def _part_of_early(of: Question) -> IntervalPart:
     ratios = [1.0]
     for other in of.operations.early_others:
         before, changed = (_transferred(given, of.operations, other) for given in (of.before, of.changed))
-        before_s = simulate_run(other, before)[1].end_of_run_s
-        simulated, after = once_rewritten(other, changed)
-        after_s = simulate_run(simulated, after)[1].end_of_run_s
+        try:
+            before_s = simulate_run(other, before)[1].end_of_run_s
+            simulated, after = once_rewritten(other, changed)
+            after_s = simulate_run(simulated, after)[1].end_of_run_s
+        except InputError:  # ranks would wait for each other for ever, so this algorithm was not used
+            continue
         if before_s and after_s:
             ratios.append(after_s / before_s * of.before_s / of.after_s)
     return IntervalPart(EARLY, min(ratios), max(ratios))
