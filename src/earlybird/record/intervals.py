@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
@@ -30,6 +31,7 @@ AS_RECORDED, RUNS, MESSAGES = "difference as recorded", "runs of the program", "
 COLLECTIVES, EARLY = "cost of collectives", "algorithm of early broadcasts"
 _SEED_AFTER = 1 << 16
 _MIN_S = 1e-12
+_NORMAL = NormalDist().inv_cdf(0.975)
 # An end of an interval farther off than this factor says no more, and its powers must not overflow.
 _MAX_LOGARITHM = math.log(1e3)
 
@@ -107,22 +109,24 @@ def _part(name: str, down: float, up: float) -> IntervalPart:
     return IntervalPart(name, math.exp(-down), math.exp(up))
 
 
-def _spread(name: str, logarithms: np.ndarray) -> IntervalPart:
-    """Return the interval of another value like these, by Student's t."""
+def _spread(source: Source, logarithms: np.ndarray) -> IntervalPart:
+    """Return the interval of another value like these, by Student's t, if that is not in the draws."""
     num, centre = len(logarithms), float(logarithms.mean())
-    half = student_t(num - 1) * math.sqrt(1 + 1 / num) * float(logarithms.std(ddof=1))
-    return _part(name, half - centre, half + centre) if half or centre else _part(name, 0.0, 0.0)
+    quantile = _NORMAL if source.is_widened else student_t(num - 1)
+    half = quantile * math.sqrt(1 + 1 / num) * float(logarithms.std(ddof=1))
+    return _part(source.name, half - centre, half + centre)
 
 
 def _part_of_profile(of: Question, source: Source, num: int) -> IntervalPart:
     before_s: np.ndarray | float = of.before_s
+    num = max(min(num, source.most or num), 2)
     if not source.only_after and any(
         known.name == source.name for known in sources_of(of.before, of.before, 1.0)
     ):
         before_s = _times_before_s(of.operations, of.before, source.name, num)
     after_s = _times_s(of.simulated, of.after, source.draw, num)
     ratios = np.maximum(after_s, _MIN_S) / np.maximum(before_s, _MIN_S)
-    return _spread(source.name, np.log(ratios * of.before_s / of.after_s))
+    return _spread(source, np.log(ratios * of.before_s / of.after_s))
 
 
 def _part_of_runs(of: Question, num: int) -> IntervalPart:

@@ -15,7 +15,7 @@ from earlybird.present.subjects.program.simulated import parts_line
 from earlybird.record import intervals, simulation
 from earlybird.record.conditions import conditions_as_recorded, simulate_run
 from earlybird.record.early_collectives import with_early_collectives
-from earlybird.record.profile_draws import LAUNCHES
+from earlybird.record.profile_draws import LAUNCHES, sources_of
 from earlybird.record.run_variation import MIN_CALLS, other_run_s, unexplained_deviation_s
 from tests.python.models.program_texts import Written
 from tests.python.record.test_early_collectives import EARLY, broadcasts
@@ -180,6 +180,38 @@ def test_launches_that_differ_where_nothing_was_measured_leave_the_interval_narr
     halved = predicted(operations, simulation.computing_change(operations, "main", 0.5), profile=profile)
     low, high = part(halved, LAUNCHES)
     assert 0.7 < low < high < 1.4
+
+
+def latencies(values_s, launches):
+    """A profile of a fit with a latency of 1 ms, and of replicates with others."""
+
+    def level(latency_s):
+        protocol = Protocol(name="eager", min_bytes=0, latency_s=latency_s, bandwidth_bytes_per_s={1: 1e9})
+        return Level("inter_node", (protocol,), extra={"launches": launches})
+
+    replicates = tuple(Replicate({"inter_node": level(each)}) for each in values_s)
+    return Profile({"inter_node": level(1e-3)}, "p", replicates=replicates)
+
+
+@pytest.mark.one_mpi
+def test_a_few_replicates_are_all_that_is_drawn():
+    operations = messages(1, 40)
+    faster = simulation.computing_change(operations, "main", 0.01)
+    few, many = (
+        part(predicted(operations, faster, profile=latencies([1.1e-3] * num, 100)), LAUNCHES)
+        for num in (3, 20)
+    )
+    assert few == pytest.approx(many) and few[1] > 1.01
+
+
+@pytest.mark.one_mpi
+def test_students_t_of_few_launches_is_applied_once():
+    given = conditions_as_recorded(messages(1, 2), latencies([1e-3] * 20, 5), APART)
+    (source,) = sources_of(given, given, 1.0)
+    logarithms = np.array([-0.01, 0.01] * 6)
+    found = intervals._spread(source, logarithms)
+    half = 1.96 * math.sqrt(1 + 1 / 12) * logarithms.std(ddof=1)
+    assert math.log(found.high) == pytest.approx(half, rel=1e-4)
 
 
 @pytest.mark.one_mpi
