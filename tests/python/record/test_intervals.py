@@ -16,7 +16,7 @@ from earlybird.record import intervals, simulation
 from earlybird.record.conditions import conditions_as_recorded, simulate_run
 from earlybird.record.early_collectives import with_early_collectives
 from earlybird.record.profile_draws import LAUNCHES, sources_of
-from earlybird.record.run_variation import MIN_CALLS, other_run_s, unexplained_deviation_s
+from earlybird.record.run_variation import MIN_CALLS, num_pairs, other_run_s, unexplained_deviation_s
 from tests.python.models.program_texts import Written
 from tests.python.record.test_early_collectives import EARLY, broadcasts
 from tests.python.record.test_message_changes import PROFILE, operations_of
@@ -103,6 +103,27 @@ def test_ranks_in_step_have_the_same_other_run():
 
 
 @pytest.mark.one_mpi
+def test_deviation_of_few_pairs_of_blocks_has_few_degrees_of_freedom():
+    few, many = (computing(np.random.default_rng(2).normal(1e-3, 1e-4, num)) for num in (8, 400))
+    assert num_pairs(few, few.own_s) == pytest.approx(4)
+    assert num_pairs(many, many.own_s) == pytest.approx(10)
+    half = 0.5 * few.own_s  # of two sites that vary as much
+    two = replace(many, site=np.repeat([0, 1], len(many.site) // 2), sites=many.sites * 2)
+    assert 10 < num_pairs(two, two.own_s) <= 20 and num_pairs(few, half) == pytest.approx(4)
+
+
+@pytest.mark.one_mpi
+def test_width_of_messages_does_not_depend_on_the_draws(monkeypatch):
+    operations = messages(10**6, 40)
+    jitter_s = np.random.default_rng(2).normal(0, 5e-4, len(operations.operation)).cumsum()
+    operations = replace(operations, recorded_end_s=operations.recorded_end_s + jitter_s)
+    faster = simulation.settings_change(["inter_node.bandwidth=2x"])
+    twelve = part(predicted(operations, faster), intervals.MESSAGES)
+    monkeypatch.setattr(intervals, "DRAWS", ((10**6, 4),))
+    assert part(predicted(operations, faster), intervals.MESSAGES) == twelve
+
+
+@pytest.mark.one_mpi
 def test_interval_has_what_two_runs_differ_by():
     seconds = np.random.default_rng(2).normal(1e-3, 2e-4, 400)
     operations = computing(seconds)
@@ -119,11 +140,11 @@ def test_calls_that_took_longer_for_a_while_are_variation_of_the_messages():
     operations = messages(10**6, 40)
     given = conditions_as_recorded(operations, PROFILE, APART)
     end_s = simulate_run(operations, given)[1].end_s
-    assert unexplained_deviation_s(operations, end_s) == 0.0
+    assert unexplained_deviation_s(operations, end_s) == (0.0, 10)
     stalled = replace(
         operations, recorded_end_s=end_s + np.where(end_s > 0.5 * operations.recorded_s, 3e-3, 0.0)
     )
-    assert unexplained_deviation_s(stalled, end_s) == pytest.approx(3e-3)
+    assert unexplained_deviation_s(stalled, end_s) == (pytest.approx(3e-3), 10)
     faster = simulation.settings_change(["inter_node.bandwidth=2x"])
     assert part(predicted(operations, faster), intervals.MESSAGES) is None
     low, high = part(predicted(stalled, faster), intervals.MESSAGES)
@@ -268,7 +289,7 @@ def test_waits_that_stand_for_an_early_broadcast_are_no_variation_of_the_message
     end_s = simulate_run(operations, conditions_as_recorded(operations, PROFILE, APART))[1].end_s
     for rank in range(2):
         of_rank = replace(operations, first=operations.first[rank : rank + 2])
-        assert unexplained_deviation_s(of_rank, end_s) < 1e-3 * operations.recorded_s
+        assert unexplained_deviation_s(of_rank, end_s)[0] < 1e-3 * operations.recorded_s
 
 
 @pytest.mark.one_mpi
