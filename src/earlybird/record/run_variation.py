@@ -9,8 +9,10 @@ import numpy as np
 from earlybird.models.program import Operation
 from earlybird.record.operations import Operations
 
-# The run is divided into so many blocks or up to twice as many, and calls are compared if there are so many.
+# The run is divided into so many blocks or up to twice as many, fewer of a site with few calls, and calls are compared if there are so many.
 MIN_BLOCKS, MIN_CALLS = 20, 8
+# Calls of a block: what alternates from call to call is in each.
+MIN_LENGTH = 2
 
 
 def other_run_s(operations: Operations, seconds: np.ndarray, seed: int) -> np.ndarray:
@@ -77,7 +79,7 @@ def _groups(operations: Operations) -> tuple[_Group, ...]:
     found = []
     for at, num in np.unique(np.column_stack([sites, nums]), axis=0).tolist():
         rows = first[(sites == at) & (nums == num)]
-        length = max(num // MIN_BLOCKS, 1)
+        length = max(num // MIN_BLOCKS, MIN_LENGTH)
         pairs = num // length // 2
         blocks = np.arange(2 * pairs * length).reshape(pairs, 2, length)
         found.append(_Group(at, num, order[rows[:, None] + np.arange(num)], blocks))

@@ -79,6 +79,7 @@ def test_other_runs_deviate_as_sums_of_independent_calls_do():
     [
         np.full(100, 1e-3),
         np.tile([1e-3, 5e-3], 200),  # what alternates is in every block
+        np.tile([1.0, 9.0], 10),
         np.linspace(1e-3, 2e-3, 400),  # what grows differs little between neighbours
         [1.0, 2.0] * (MIN_CALLS // 2 - 1),  # of so few nothing is known
     ],
@@ -105,11 +106,11 @@ def test_ranks_in_step_have_the_same_other_run():
 @pytest.mark.one_mpi
 def test_deviation_of_few_pairs_of_blocks_has_few_degrees_of_freedom():
     few, many = (computing(np.random.default_rng(2).normal(1e-3, 1e-4, num)) for num in (8, 400))
-    assert num_pairs(few, few.own_s) == pytest.approx(4)
+    assert num_pairs(few, few.own_s) == pytest.approx(2, rel=0.01)
     assert num_pairs(many, many.own_s) == pytest.approx(10)
     half = 0.5 * few.own_s  # of two sites that vary as much
     two = replace(many, site=np.repeat([0, 1], len(many.site) // 2), sites=many.sites * 2)
-    assert 10 < num_pairs(two, two.own_s) <= 20 and num_pairs(few, half) == pytest.approx(4)
+    assert 10 < num_pairs(two, two.own_s) <= 20 and num_pairs(few, half) == pytest.approx(2, rel=0.01)
 
 
 @pytest.mark.one_mpi
