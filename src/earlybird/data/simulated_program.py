@@ -252,7 +252,8 @@ class SimulatedProgram(Record):
     timelines : of the recorded run, of its simulation, and of that with the changes.
     windows : efficiencies over time, of the simulated run.
     tolerance : the run with other latencies and bandwidths, with `--tolerance`.
-    interval_parts : the sources of `interval_s`, the largest first; the squares of their distances add.
+    interval_parts : the sources of `interval_s`, the largest first; the squares of the logarithms of their
+        ends add, and waiting for cores multiplies the sum.
     """
 
     schema: ClassVar[str] = SCHEMA

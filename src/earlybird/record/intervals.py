@@ -247,7 +247,7 @@ def _computes_otherwise(operations: Operations, simulated: Operations) -> bool:
 
 def interval_of(of: Question, core_wait_share: float | None) -> Interval:
     """Return the interval of a simulated time with changes, and its sources. These are independent of each
-    other: the distances of their ends add as squares.
+    other: the squares of the logarithms of their ends add. Waiting for cores multiplies the sum.
 
     `core_wait_share` is the part of the recorded run in which ranks waited for cores.
     """
