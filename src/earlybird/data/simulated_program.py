@@ -319,8 +319,8 @@ class SimulatedProgram(Record):
         if self.slept_share >= MIN_SLEPT:
             return (
                 "What costs most is not known, since main threads sleep for "
-                f"{labels.percent(self.slept_share)} of the run or more: look first at what they wait for, such as "
-                "other threads of their rank or files."
+                f"{labels.percent(self.slept_share)} of the run or more: look first at what they wait for, "
+                "such as other threads of their rank or files."
             )
         parts = self.efficiency
         if parts.parallel >= _GOOD:
