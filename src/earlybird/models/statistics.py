@@ -71,7 +71,7 @@ def warmup_count(times: np.ndarray) -> int:
     return int(np.argmax(settled)) if settled.any() else half
 
 
-def student_t(degrees: int) -> float:
+def student_t(degrees: float) -> float:
     """Return the 97.5 % quantile of Student's t."""
     from scipy.stats import t  # takes long to import
 

@@ -73,6 +73,7 @@ def cost_ratios(operations: Operations, before: Place, after: Place) -> CostRati
     return ratios
 
 
+@lru_cache(maxsize=2)
 def revealed_ratios(operations: Operations, place: Place) -> CostRatios:
     """Return by how much longer collectives may take if ranks come to them at other times: what they cost
     after the last rank had come may be a part of what the messages of the likely algorithm take."""

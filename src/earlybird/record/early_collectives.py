@@ -1,7 +1,7 @@
 """Collectives whose data moves before the ranks that it goes to have entered."""
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,6 +45,7 @@ def with_early_collectives(
     kept : operations, such as "bcast", whose cost remains.
     """
     kept = {*kept, *(form.operation for form in profile.collectives)}
+    recorded, choices = operations, []
     for calls in _of_any_root(kinds_of_calls(operations)):
         first = calls.numbers[0]
         operation = OPERATIONS.get(operations.collective[first], "")
@@ -54,9 +55,38 @@ def with_early_collectives(
             continue
         given = conditions_as_recorded(operations, profile, layout)
         times_s = {name: time_s for name, time_s, _ in message_times_s(operation, calls, given, given)}
-        if times_s and calls.cost_s < MAX_COST_OF_MESSAGES * min(times_s.values()):
-            operations = _nearest(operations, calls, operation, tuple(times_s), given)
-    return operations
+        if not times_s or calls.cost_s >= MAX_COST_OF_MESSAGES * min(times_s.values()):
+            continue
+        if names := _likely(operations, calls, operation, tuple(times_s), given):
+            text = f"{calls.name} of {format_bytes(calls.size_bytes)} by {names[0]}"
+            choices.append(_Choice(operation, calls.numbers, names))
+            operations = replace(choices[-1].of(operations, names[0]), early=(*operations.early, text))
+    return replace(operations, early_others=tuple(_others(recorded, choices))) if choices else operations
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """The algorithms that explain the recorded time of a kind of calls, the nearest first."""
+
+    operation: str
+    numbers: np.ndarray
+    names: list[str]
+
+    def of(self, operations: Operations, name: str | None) -> Operations:
+        """Return the operations with these calls by an algorithm; None: with their recorded cost."""
+        if name is None:
+            return operations
+        return by_messages(operations, self.operation, name, self.numbers, NEVER)
+
+
+def _others(recorded: Operations, choices: list[_Choice]) -> Iterator[Operations]:
+    """Yield the operations with another algorithm of one kind, or its cost, and all others as chosen."""
+    for changed in choices:
+        for name in (*changed.names[1:], None):
+            operations = recorded
+            for choice in choices:
+                operations = choice.of(operations, name if choice is changed else choice.names[0])
+            yield operations
 
 
 def _of_any_root(kinds: list[Calls]) -> list[Calls]:
@@ -76,9 +106,10 @@ def _of_any_root(kinds: list[Calls]) -> list[Calls]:
     ]  # fmt: skip
 
 
-def _nearest(
+def _likely(
     operations: Operations, calls: Calls, operation: str, names: tuple[str, ...], given: Conditions
-) -> Operations:
+) -> list[str]:
+    """Return the algorithms with which the run takes about its recorded time, the nearest first."""
     cost_s = calls.cost_s * len(calls.numbers)
     found = []
     for name in names:
@@ -92,11 +123,5 @@ def _nearest(
             continue
         error_s = abs(run.end_of_run_s - operations.recorded_s)
         if error_s < MAX_EARLY_ERROR * cost_s:
-            text = f"{calls.name} of {format_bytes(calls.size_bytes)} by {name}"
-            found.append((error_s, replace(changed, early=(*operations.early, text))))
-    if not found:
-        return operations
-    found.sort(key=lambda row: row[0])
-    # Of earlier kinds of calls the algorithms remain as they were chosen.
-    others = (*operations.early_others, *(other for _, other in found[1:]), operations)
-    return replace(found[0][1], early_others=others)
+            found.append((error_s, name))
+    return [name for _, name in sorted(found, key=lambda row: row[0])]

@@ -4,18 +4,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
+from earlybird.data.errors import InputError
 from earlybird.data.recording import MIN_CORE_WAIT
 from earlybird.data.simulated_program import IntervalPart
-from earlybird.models.program import Operation
+from earlybird.models.program import Operation, Program, SimulatedRun
 from earlybird.models.statistics import student_t
 from earlybird.record.collective_costs import UNKNOWN_RANGE, CostRatios, revealed_ratios
 from earlybird.record.conditions import Conditions, changed_costs, ideal_s, once_rewritten, simulate_run
 from earlybird.record.operations import Operations
 from earlybird.record.profile_draws import Source, sources_of
-from earlybird.record.run_variation import other_run_s, unexplained_deviation_s
+from earlybird.record.run_variation import num_pairs, other_run_s, unexplained_deviation_s
 
 # Draws of each source, of programs of up to so many operations, and the largest program of which more is
 # simulated than the run as recorded and with the changes.
@@ -29,6 +31,9 @@ AS_RECORDED, RUNS, MESSAGES = "difference as recorded", "runs of the program", "
 COLLECTIVES, EARLY = "cost of collectives", "algorithm of early broadcasts"
 _SEED_AFTER = 1 << 16
 _MIN_S = 1e-12
+_NORMAL = NormalDist().inv_cdf(0.975)
+# An end of an interval farther off than this factor says no more, and its powers must not overflow.
+_MAX_LOGARITHM = math.log(1e3)
 
 
 @dataclass(frozen=True)
@@ -98,27 +103,37 @@ def _other_runs_s(operations: Operations, given: Conditions, seed: int, num: int
     return _times_s(operations, given, other, num)
 
 
+@lru_cache(maxsize=2)
+def _messages_before(operations: Operations, before: Conditions) -> tuple[float, float, int]:
+    """Return the `network_share` of the run as recorded, and its `unexplained_deviation_s`."""
+    program, run = simulate_run(operations, before)
+    return network_share(operations, program, run), *unexplained_deviation_s(operations, run.end_s)
+
+
 def _part(name: str, down: float, up: float) -> IntervalPart:
     """Return the part of an interval that reaches from exp(-down) to exp(up) times the simulated time."""
-    return IntervalPart(name, math.exp(-max(down, 0.0)), math.exp(max(up, 0.0)))
+    down, up = (min(max(end, 0.0), _MAX_LOGARITHM) for end in (down, up))
+    return IntervalPart(name, math.exp(-down), math.exp(up))
 
 
-def _spread(name: str, logarithms: np.ndarray) -> IntervalPart:
-    """Return the interval of another value like these, by Student's t."""
+def _spread(source: Source, logarithms: np.ndarray) -> IntervalPart:
+    """Return the interval of another value like these, by Student's t, if that is not in the draws."""
     num, centre = len(logarithms), float(logarithms.mean())
-    half = student_t(num - 1) * math.sqrt(1 + 1 / num) * float(logarithms.std(ddof=1))
-    return _part(name, half - centre, half + centre) if half or centre else _part(name, 0.0, 0.0)
+    quantile = _NORMAL if source.is_widened else student_t(num - 1)
+    half = quantile * math.sqrt(1 + 1 / num) * float(logarithms.std(ddof=1))
+    return _part(source.name, half - centre, half + centre)
 
 
 def _part_of_profile(of: Question, source: Source, num: int) -> IntervalPart:
     before_s: np.ndarray | float = of.before_s
+    num = max(min(num, source.most or num), 2)
     if not source.only_after and any(
         known.name == source.name for known in sources_of(of.before, of.before, 1.0)
     ):
         before_s = _times_before_s(of.operations, of.before, source.name, num)
     after_s = _times_s(of.simulated, of.after, source.draw, num)
     ratios = np.maximum(after_s, _MIN_S) / np.maximum(before_s, _MIN_S)
-    return _spread(source.name, np.log(ratios * of.before_s / of.after_s))
+    return _spread(source, np.log(ratios * of.before_s / of.after_s))
 
 
 def _part_of_runs(of: Question, num: int) -> IntervalPart:
@@ -130,17 +145,23 @@ def _part_of_runs(of: Question, num: int) -> IntervalPart:
             (_other_runs_s(of.simulated, of.after, _SEED_AFTER, num), of.after_s),
         )
     ]
-    half = student_t(num - 1) * math.hypot(*deviations)
+    # Both runs vary as the recorded one did, and so many draws tell the deviation of theirs.
+    pairs = min(
+        num_pairs(each, np.asarray(given.compute_s))
+        for each, given in ((of.operations, of.before), (of.simulated, of.after))
+    )
+    half = student_t(max(1 / (1 / pairs + 1 / (num - 1)), 1.0)) * math.hypot(*deviations)
     return _part(RUNS, half, half)
 
 
-def _part_of_messages(of: Question, shares: tuple[float, float], num: int) -> IntervalPart:
+def _part_of_messages(of: Question, shares: tuple[float, float]) -> IntervalPart:
     """Return what two runs differ by in their messages: as much as those of the recording did from the
     simulation in one part of the run more than in the next, in proportion to what messages take."""
-    _, run = simulate_run(of.operations, of.before)
-    relative = unexplained_deviation_s(of.operations, run.end_s) / of.before_s
-    changed = relative * shares[1] / shares[0] if shares[0] else relative
-    half = student_t(num - 1) * math.hypot(relative, changed)
+    _, deviation_s, pairs = _messages_before(of.operations, of.before)
+    relative = deviation_s / of.before_s
+    # Of what messages take: where ranks nearly always compute, it may be the noise of the computing.
+    changed = min(relative / shares[0], _MAX_NETWORK_ERROR) * shares[1] if shares[0] else relative
+    half = student_t(pairs) * math.hypot(relative, changed)
     return _part(MESSAGES, half, half)
 
 
@@ -197,9 +218,12 @@ def _part_of_early(of: Question) -> IntervalPart:
     ratios = [1.0]
     for other in of.operations.early_others:
         before, changed = (_transferred(given, of.operations, other) for given in (of.before, of.changed))
-        before_s = simulate_run(other, before)[1].end_of_run_s
-        simulated, after = once_rewritten(other, changed)
-        after_s = simulate_run(simulated, after)[1].end_of_run_s
+        try:
+            before_s = simulate_run(other, before)[1].end_of_run_s
+            simulated, after = once_rewritten(other, changed)
+            after_s = simulate_run(simulated, after)[1].end_of_run_s
+        except InputError:  # ranks would wait for each other for ever, so this algorithm was not used
+            continue
         if before_s and after_s:
             ratios.append(after_s / before_s * of.before_s / of.after_s)
     return IntervalPart(EARLY, min(ratios), max(ratios))
@@ -240,9 +264,10 @@ def interval_of(of: Question, core_wait_share: float | None) -> Interval:
         if of.after_s == of.before_s and all(part.low == part.high for part in parts):
             return Interval(of.after_s, of.after_s)  # the changes change nothing
         if num:
-            shares = network_share(of.operations, of.before), network_share(of.simulated, of.after)
+            share_before, *_ = _messages_before(of.operations, of.before)
+            shares = share_before, network_share(of.simulated, *simulate_run(of.simulated, of.after))
             parts.append(_part_of_runs(of, num))
-            parts.append(_part_of_messages(of, shares, num))
+            parts.append(_part_of_messages(of, shares))
     elif of.changed is not of.before and of.after_s == of.before_s:
         return Interval(of.after_s, of.after_s)
     parts.append(_part_of_error(of, shares))
@@ -260,13 +285,13 @@ def _combined(parts: list[IntervalPart]) -> tuple[float, float]:
     if any(part.low <= 0 for part in parts):
         low = math.inf
     else:
-        low = math.sqrt(sum(math.log(part.low) ** 2 for part in parts))
-    return math.exp(-low), math.exp(math.sqrt(sum(math.log(part.high) ** 2 for part in parts)))
+        low = min(math.sqrt(sum(math.log(part.low) ** 2 for part in parts)), _MAX_LOGARITHM)
+    high = math.sqrt(sum(math.log(part.high) ** 2 for part in parts))
+    return math.exp(-low), math.exp(min(high, _MAX_LOGARITHM))
 
 
-def network_share(operations: Operations, given: Conditions) -> float:
+def network_share(operations: Operations, program: Program, run: SimulatedRun) -> float:
     """Return the part of the simulated run that it would not take on an ideal network."""
-    program, run = simulate_run(operations, given)
     run_s = run.end_of_run_s
     return max(1 - ideal_s(operations, program) / run_s, 0.0) if run_s else 0.0
 

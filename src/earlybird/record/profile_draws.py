@@ -37,11 +37,15 @@ class Source:
     draw : returns the conditions with the k-th draw of it, the same one with and without parameters that are
         set.
     only_after : whether the run as recorded shares it with no other.
+    most : number of draws that differ.
+    is_widened : whether draws are as far apart as Student's t says for what they were made of.
     """
 
     name: str
     draw: Callable[[Conditions, int], Conditions]
     only_after: bool = False
+    most: int | None = None
+    is_widened: bool = False
 
 
 def sources_of(before: Conditions, after: Conditions, ratio: float) -> list[Source]:
@@ -50,8 +54,8 @@ def sources_of(before: Conditions, after: Conditions, ratio: float) -> list[Sour
     profiles = before.profile, after.profile
     levels = [level for profile in profiles for level in profile.levels.values()]
     found = []
-    if any(profile.replicates for profile in profiles):
-        found.append(Source(LAUNCHES, _with_levels(_other_launches)))
+    if replicates := max(len(profile.replicates) for profile in profiles):
+        found.append(Source(LAUNCHES, _with_levels(_other_launches), most=replicates, is_widened=True))
     if any(level.extra.get("held_out_error") for level in levels):
         found.append(Source(SIZES, _with_levels(_other_sizes)))
     if any(level.extra.get(REUSED) for level in levels):
@@ -90,7 +94,8 @@ def _with_levels(draw: _Drawn) -> Callable[[Conditions, int], Conditions]:
 def _other_launches(profile: Profile, level: Level, name: str, k: int) -> Level:
     """Return a level with the launches of a replicate. Their spread is widened if they are few: the time of
     a message, which is what was measured, moves away from the fitted one in proportion."""
-    drawn = profile.replicates[k].levels.get(level.name) if k < len(profile.replicates) else None
+    replicates = profile.replicates
+    drawn = replicates[k % len(replicates)].levels.get(level.name) if replicates else None
     if drawn is None or len(drawn.protocols) != len(level.protocols):
         return level
     widening = _widening(int(level.extra.get("launches") or 0))

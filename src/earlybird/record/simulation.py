@@ -249,10 +249,9 @@ def simulated_speed_up(
     """Return the speed-up of the run by all changes together over the simulation as recorded."""
     changed = with_changes(as_recorded, changes)
     simulated, after = once_rewritten(operations, changed)
-    time_s = max(simulate_run(simulated, after)[1].end_of_run_s, _MIN_S)
-    before_s = max(as_recorded_s, _MIN_S)
+    time_s = simulate_run(simulated, after)[1].end_of_run_s
     found = interval_of(
-        Question(operations, as_recorded, before_s, changed, simulated, after, time_s), core_wait_share
+        Question(operations, as_recorded, as_recorded_s, changed, simulated, after, time_s), core_wait_share
     )
     ratios = (as_recorded_s / max(end_s, _MIN_S) for end_s in (time_s, found.high_s, found.low_s))
     return Estimate(*ratios)

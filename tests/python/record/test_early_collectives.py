@@ -58,3 +58,16 @@ def test_broadcast_that_moved_before_is_hidden_behind_computing_on_a_faster_netw
 )
 def test_cost_of_other_broadcasts_remains(operations, kept):
     assert with_early_collectives(operations, PROFILE, LAYOUT, kept) is operations
+
+
+def test_others_of_one_kind_have_the_other_kind_as_chosen():
+    operations = broadcasts(EARLY + EARLY)
+    size_bytes = operations.collective_bytes.copy()
+    size_bytes[CALLS:] += 8
+    operations = replace(operations, collective_bytes=size_bytes)
+    found = with_early_collectives(operations, PROFILE, LAYOUT)
+    assert len(found.early) == 2
+    # With two ranks all algorithms are one message: in the last of each kind its cost remains.
+    enters = [int((of.operation == Operation.ENTER).sum()) for of in found.early_others]
+    assert max(enters) == 2 * CALLS and enters[-1] == 2 * CALLS
+    assert not any(of.early_others for of in found.early_others)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.simulated_program import simulated_program_from_json
@@ -14,8 +15,8 @@ from earlybird.present.subjects.program.simulated import parts_line
 from earlybird.record import intervals, simulation
 from earlybird.record.conditions import conditions_as_recorded, simulate_run
 from earlybird.record.early_collectives import with_early_collectives
-from earlybird.record.profile_draws import LAUNCHES
-from earlybird.record.run_variation import MIN_CALLS, other_run_s, unexplained_deviation_s
+from earlybird.record.profile_draws import LAUNCHES, sources_of
+from earlybird.record.run_variation import MIN_CALLS, num_pairs, other_run_s, unexplained_deviation_s
 from tests.python.models.program_texts import Written
 from tests.python.record.test_early_collectives import EARLY, broadcasts
 from tests.python.record.test_message_changes import PROFILE, operations_of
@@ -46,7 +47,8 @@ def messages(size_bytes, num):
 def as_simulated(operations, layout):
     """The same, recorded as the profile says."""
     run = simulate_run(operations, conditions_as_recorded(operations, PROFILE, layout))[1]
-    return replace(operations, recorded_s=run.end_of_run_s, recorded_end_s=run.end_s)
+    event = np.arange(len(run.end_s))
+    return replace(operations, recorded_s=run.end_of_run_s, recorded_end_s=run.end_s, event=event)
 
 
 def sum_deviation(operations, num=400):
@@ -77,6 +79,7 @@ def test_other_runs_deviate_as_sums_of_independent_calls_do():
     [
         np.full(100, 1e-3),
         np.tile([1e-3, 5e-3], 200),  # what alternates is in every block
+        np.tile([1.0, 9.0], 10),
         np.linspace(1e-3, 2e-3, 400),  # what grows differs little between neighbours
         [1.0, 2.0] * (MIN_CALLS // 2 - 1),  # of so few nothing is known
     ],
@@ -101,6 +104,27 @@ def test_ranks_in_step_have_the_same_other_run():
 
 
 @pytest.mark.one_mpi
+def test_deviation_of_few_pairs_of_blocks_has_few_degrees_of_freedom():
+    few, many = (computing(np.random.default_rng(2).normal(1e-3, 1e-4, num)) for num in (8, 400))
+    assert num_pairs(few, few.own_s) == pytest.approx(2, rel=0.01)
+    assert num_pairs(many, many.own_s) == pytest.approx(10)
+    half = 0.5 * few.own_s  # of two sites that vary as much
+    two = replace(many, site=np.repeat([0, 1], len(many.site) // 2), sites=many.sites * 2)
+    assert 10 < num_pairs(two, two.own_s) <= 20 and num_pairs(few, half) == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.one_mpi
+def test_width_of_messages_does_not_depend_on_the_draws(monkeypatch):
+    operations = messages(10**6, 40)
+    jitter_s = np.random.default_rng(2).normal(0, 5e-4, len(operations.operation)).cumsum()
+    operations = replace(operations, recorded_end_s=operations.recorded_end_s + jitter_s)
+    faster = simulation.settings_change(["inter_node.bandwidth=2x"])
+    twelve = part(predicted(operations, faster), intervals.MESSAGES)
+    monkeypatch.setattr(intervals, "DRAWS", ((10**6, 4),))
+    assert part(predicted(operations, faster), intervals.MESSAGES) == twelve
+
+
+@pytest.mark.one_mpi
 def test_interval_has_what_two_runs_differ_by():
     seconds = np.random.default_rng(2).normal(1e-3, 2e-4, 400)
     operations = computing(seconds)
@@ -117,15 +141,44 @@ def test_calls_that_took_longer_for_a_while_are_variation_of_the_messages():
     operations = messages(10**6, 40)
     given = conditions_as_recorded(operations, PROFILE, APART)
     end_s = simulate_run(operations, given)[1].end_s
-    assert unexplained_deviation_s(operations, end_s) == 0.0
+    assert unexplained_deviation_s(operations, end_s) == (0.0, 10)
     stalled = replace(
         operations, recorded_end_s=end_s + np.where(end_s > 0.5 * operations.recorded_s, 3e-3, 0.0)
     )
-    assert unexplained_deviation_s(stalled, end_s) == pytest.approx(3e-3)
+    assert unexplained_deviation_s(stalled, end_s) == (pytest.approx(3e-3), 10)
     faster = simulation.settings_change(["inter_node.bandwidth=2x"])
     assert part(predicted(operations, faster), intervals.MESSAGES) is None
     low, high = part(predicted(stalled, faster), intervals.MESSAGES)
     assert high - 1 > 2 * 3e-3 / stalled.recorded_s and low < 1
+
+
+@pytest.mark.one_mpi
+@pytest.mark.parametrize("slower", [1000, 10**9])
+def test_jitter_of_computing_is_no_error_of_the_few_messages(slower):
+    operations = messages(1, 40)
+    jitter_s = np.random.default_rng(2).normal(0, 5e-4, len(operations.operation)).cumsum()
+    operations = replace(operations, recorded_end_s=operations.recorded_end_s + jitter_s)
+    found = predicted(operations, simulation.settings_change([f"inter_node.latency={slower}x"]))
+    assert part(found, intervals.MESSAGES)
+    low, high = (end / found.simulated_s for end in found.interval_s)
+    assert 0 < low < high < 10  # half of what messages take, times Student's t
+
+
+@pytest.mark.one_mpi
+def test_ends_of_intervals_do_not_overflow():
+    one = intervals._part("source", 1e5, 1e5)
+    assert 0 < one.low < 1 < one.high < 1e6
+    assert np.isfinite(intervals._combined([one] * 10**6)).all()
+
+
+@pytest.mark.one_mpi
+def test_run_that_takes_no_time_has_no_parts():
+    operations = computing(np.zeros(20))
+    operations = replace(operations, recorded_end_s=np.arange(len(operations.operation)) ** 2 * 1.0)
+    given = conditions_as_recorded(operations, PROFILE, ALONE)
+    change = simulation.Change("later", lambda given: replace(given, compute_s=given.compute_s + 1e-3))
+    found = simulation.simulated_speed_up(operations, given, 0.0, [change])
+    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.one_mpi
@@ -149,6 +202,38 @@ def test_launches_that_differ_where_nothing_was_measured_leave_the_interval_narr
     halved = predicted(operations, simulation.computing_change(operations, "main", 0.5), profile=profile)
     low, high = part(halved, LAUNCHES)
     assert 0.7 < low < high < 1.4
+
+
+def latencies(values_s, launches):
+    """A profile of a fit with a latency of 1 ms, and of replicates with others."""
+
+    def level(latency_s):
+        protocol = Protocol(name="eager", min_bytes=0, latency_s=latency_s, bandwidth_bytes_per_s={1: 1e9})
+        return Level("inter_node", (protocol,), extra={"launches": launches})
+
+    replicates = tuple(Replicate({"inter_node": level(each)}) for each in values_s)
+    return Profile({"inter_node": level(1e-3)}, "p", replicates=replicates)
+
+
+@pytest.mark.one_mpi
+def test_a_few_replicates_are_all_that_is_drawn():
+    operations = messages(1, 40)
+    faster = simulation.computing_change(operations, "main", 0.01)
+    few, many = (
+        part(predicted(operations, faster, profile=latencies([1.1e-3] * num, 100)), LAUNCHES)
+        for num in (3, 20)
+    )
+    assert few == pytest.approx(many) and few[1] > 1.01
+
+
+@pytest.mark.one_mpi
+def test_students_t_of_few_launches_is_applied_once():
+    given = conditions_as_recorded(messages(1, 2), latencies([1e-3] * 20, 5), APART)
+    (source,) = sources_of(given, given, 1.0)
+    logarithms = np.array([-0.01, 0.01] * 6)
+    found = intervals._spread(source, logarithms)
+    half = 1.96 * math.sqrt(1 + 1 / 12) * logarithms.std(ddof=1)
+    assert math.log(found.high) == pytest.approx(half, rel=1e-4)
 
 
 @pytest.mark.one_mpi
@@ -181,6 +266,31 @@ def test_other_algorithms_of_an_early_broadcast_are_in_the_interval():
     assert predicted(operations, faster).interval_s[1] >= high * predicted(operations, faster).simulated_s
     halved = simulation.computing_change(operations, "main", 0.5)
     assert part(predicted(operations, halved), intervals.EARLY) is not None
+
+
+@pytest.mark.one_mpi
+def test_algorithm_with_which_the_changed_run_never_ends_is_left_out(monkeypatch):
+    operations = with_early_collectives(broadcasts(EARLY), PROFILE, APART)
+    assert all((of.operation == Operation.ENTER).any() for of in operations.early_others[-1:])
+
+    def simulate(of, given):
+        if (of.operation == Operation.ENTER).any():
+            raise InputError("in the simulation rank 0 waits for ever")
+        return simulate_run(of, given)
+
+    faster = simulation.settings_change(["inter_node.bandwidth=4x"])
+    monkeypatch.setattr(intervals, "simulate_run", simulate)
+    assert predicted(operations, faster).simulated_s > 0
+
+
+@pytest.mark.one_mpi
+def test_waits_that_stand_for_an_early_broadcast_are_no_variation_of_the_messages():
+    operations = with_early_collectives(as_simulated(broadcasts(EARLY), APART), PROFILE, APART)
+    assert operations.early
+    end_s = simulate_run(operations, conditions_as_recorded(operations, PROFILE, APART))[1].end_s
+    for rank in range(2):
+        of_rank = replace(operations, first=operations.first[rank : rank + 2])
+        assert unexplained_deviation_s(of_rank, end_s)[0] < 1e-3 * operations.recorded_s
 
 
 @pytest.mark.one_mpi
