@@ -9,7 +9,8 @@ import numpy as np
 from earlybird.models.program import Operation
 from earlybird.record.operations import Operations
 
-# The run is divided into so many blocks or up to twice as many, fewer of a site with few calls, and calls are compared if there are so many.
+# The run is divided into so many blocks or up to twice as many, fewer of a site with few calls, and calls are
+# compared if there are so many.
 MIN_BLOCKS, MIN_CALLS = 20, 8
 # Calls of a block: what alternates from call to call is in each.
 MIN_LENGTH = 2
@@ -26,7 +27,7 @@ def other_run_s(operations: Operations, seconds: np.ndarray, seed: int) -> np.nd
     other = np.array(seconds, float)
     for group in _groups(operations):
         random = np.random.default_rng([seed, group.site, group.num])
-        pairs, _, length = group.blocks.shape
+        pairs = len(group.blocks)
         is_second = random.integers(2, size=pairs)
         taken = group.blocks[np.arange(pairs), is_second]
         other[group.calls[:, group.blocks]] = seconds[group.calls[:, taken]][:, :, None, :]
