@@ -100,9 +100,11 @@ def pytest_runtestloop():
     gc.freeze()
 
 
-def pytest_sessionfinish(session):
+def pytest_sessionfinish(session, exitstatus):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = dict(_left_out)
+    elif getattr(session.config, "cache", None):
+        session.config.cache.set(selection.STATUS_KEY, int(exitstatus))
 
 
 @pytest.hookimpl(optionalhook=True)

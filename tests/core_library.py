@@ -99,7 +99,7 @@ class PolicyTerms(ctypes.Structure):
 
 
 class Option(ctypes.Structure):
-    _fields_ = (("proposal", Proposal), ("ratio", c_double), ("retry_at", c_uint64))
+    _fields_ = (("proposal", Proposal), ("ratio", c_double), ("num_held_up", c_int), ("retry_at", c_uint64))
 
 
 class Times(ctypes.Structure):
@@ -119,6 +119,8 @@ class Policy(ctypes.Structure):
         ("has_found", c_bool),
         ("is_unseen", c_bool),
         ("former", c_int),
+        ("is_awaited", c_bool),
+        ("compare_at", c_uint64),
         ("is_recalled", c_bool),
         ("stage", c_int),
         ("owner", c_void_p),

@@ -9,6 +9,7 @@ from pathlib import Path
 from earlybird.machine.flavours import WHEELS
 
 CACHE_KEY = "earlybird/passed"
+STATUS_KEY = "earlybird/status"  # how the last session ended, for .ci/run
 ALREADY_PASSED = "passed already, says the file of --already-passed"
 ON_ONE_MPI = "run on one MPI, for it does not depend on the MPI (--every-mpi)"
 REASON_LENGTH, SECOND_RUN_LENGTH = 160, 300

@@ -164,6 +164,16 @@ def test_first_starts_that_are_held_up_do_not_keep_one_message_in_use(core, name
     assert Counter(used[-128:])[4] >= 120
 
 
+def test_what_always_takes_much_longer_is_not_taken_for_held_up_again_and_again(core):
+    """Once a start may have been held up by something else: a second trial shows that it was not."""
+
+    def take(num, start):
+        return Taken(100e-6 if num == 1 else 5e-3)
+
+    used = run(core, [(4, 36e-6), (1, 110e-6)], (1, 110e-6), take, 2048).used
+    assert Counter(used)[4] <= 8
+
+
 RING = 1
 BY_RING = [(3, 0.3e-3, RING), (1, 1.2e-3)]
 

@@ -317,8 +317,8 @@ def test_a_program_is_split_into_the_phases_of_its_source(mpi, record_phases, tm
 def test_a_pattern_is_one_epoch_of_the_heaviest_phase_or_of_the_chosen_one(mpi, record_phases, in_process):
     recording = record_phases(mpi, 3, 2)
     assert all(0 <= (one.core_wait_s or 0) <= one.run_s for one in recording.ranks.values())
-    # A time slice is counted when it ends.
-    assert all(0 <= (one.ran_s or 0) <= one.run_s + 0.02 for one in recording.ranks.values())
+    if Path("/proc/thread-self/schedstat").exists():  # which counts a time slice when it ends
+        assert all(0 < one.ran_s <= one.run_s + 0.1 for one in recording.ranks.values())
     written = in_process("pattern", "recording", "rec", "-o", "heaviest.csv")
     assert "of which there were 3" in written.stderr
     shown = in_process("show", "heaviest.csv", "--format", "csv").stdout.splitlines()[1:]

@@ -318,11 +318,19 @@ static int num_tried(const eb_policy *policy, int option) {
   return policy->terms.is_strict ? NUM_STRICT_TRIED : NUM_TRIED;
 }
 
+/* Once it may be by something else; what takes as long a second time takes as long by itself. */
+static bool is_held_up(const eb_option *option) { return option->ratio >= HELD_UP && option->num_held_up < 2; }
+
+static void set_ratio(eb_option *option, double ratio) {
+  option->ratio = fmax(ratio, UNCLEAR);
+  if (ratio >= HELD_UP && option->num_held_up < 2) option->num_held_up++;
+}
+
 /* What a trial is expected to cost, in starts. */
 static double cost(const eb_policy *policy, int place) {
   const eb_option *const option = &policy->options[place];
   double risk = option->ratio > 0 ? option->ratio - 1 : RISK;
-  const bool is_slow = option->ratio >= SLOW && option->ratio < HELD_UP;
+  const bool is_slow = option->ratio >= SLOW && !is_held_up(option);
   if (policy->num_starts < RETRY_TIMES * FIRST_RETRY && risk > EARLY_RISK && !is_slow) risk = EARLY_RISK;
   if (risk < UNCLEAR) risk = UNCLEAR;
   return num_tried(policy, place) * risk + TRIAL_S / larger_s(predicted_s(policy, policy->in_use), UNCLEAR_S);
@@ -427,8 +435,8 @@ static void set_aside(eb_policy *policy, int option, uint64_t times) {
 }
 
 static void lose(eb_policy *policy) {
-  const double ratio = policy->options[policy->challenger].ratio;
-  set_aside(policy, policy->challenger, ratio > SLOW && ratio < HELD_UP ? SLOW_RETRY_TIMES : RETRY_TIMES);
+  const eb_option *const option = &policy->options[policy->challenger];
+  set_aside(policy, policy->challenger, option->ratio > SLOW && !is_held_up(option) ? SLOW_RETRY_TIMES : RETRY_TIMES);
   end_trial(policy);
 }
 
@@ -536,7 +544,9 @@ static bool is_quicker(const eb_policy *policy, const eb_times *tried) {
  * one among the first messages, would forbid all trials for thousands of starts. */
 static void account(eb_policy *policy, uint64_t before) {
   const eb_times tried = times_of(policy, policy->trial_from, policy->end);
-  const double base_s = typical_s(&policy->base), most = policy->num_starts < FIRST_RETRY ? EARLY_RISK : HELD_UP - 1;
+  const double base_s = typical_s(&policy->base);
+  double most = policy->num_starts < FIRST_RETRY ? EARLY_RISK : HELD_UP - 1;
+  if (policy->options[policy->challenger].num_held_up > 1) most = DBL_MAX;
   double excess = 0;
   for (int k = 0; k < tried.num; k++) excess += fmin(most, fmax(0, tried.taken_s[k] - base_s) / scale_s(policy));
   if (tried.num) policy->excess += excess * (double)larger(before - policy->trial_from, (uint64_t)tried.num) / tried.num;
@@ -569,7 +579,7 @@ static void judge(eb_policy *policy, uint64_t start, double age_s) {
   }
   const double gain_s = typical_s(&policy->base) - typical_s(&tried);
   const double ratio = 1 - gain_s / scale_s(policy);
-  policy->options[policy->challenger].ratio = fmax(ratio, UNCLEAR);
+  set_ratio(&policy->options[policy->challenger], ratio);
   policy->has_found = true;
   account(policy, policy->stage == EB_POLICY_PROBE ? policy->end : start + 1);
   if (was_unseen) policy->won_s = fmax(0, -gain_s);
@@ -586,8 +596,9 @@ static void look(eb_policy *policy, uint64_t start) {
   const eb_times tried = times_of(policy, policy->trial_from, policy->trial_from + 1);
   if (policy->base.num == 0 || tried.num == 0) return;
   const double later_s = tried.taken_s[0] - policy->base.taken_s[0];
-  if (later_s <= (GIVEN_UP - 1) * scale_s(policy) || later_s >= (HELD_UP - 1) * scale_s(policy)) return;
-  policy->options[policy->challenger].ratio = 1 + later_s / scale_s(policy);
+  const bool may_be_held_up = later_s >= (HELD_UP - 1) * scale_s(policy) && policy->options[policy->challenger].num_held_up == 0;
+  if (later_s <= (GIVEN_UP - 1) * scale_s(policy) || may_be_held_up) return;
+  set_ratio(&policy->options[policy->challenger], 1 + later_s / scale_s(policy));
   account(policy, start + 1);
   lose(policy);
 }

@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
   eb_proposal proposal;
   double ratio;      /* what it took over what was used instead, when it was tried last; 0: never */
+  int num_held_up;   /* trials in which it took so much longer that something else may have held it up */
   uint64_t retry_at; /* starts of the kind before which it is not tried */
 } eb_option;
 

@@ -248,8 +248,8 @@ class RankRecording:
 
     @property
     def slept_s(self) -> float | None:
-        """Return the time between its calls for which the thread that called MPI_Init neither ran nor was
-        ready to run, if it is known. It may have slept in calls, too, so it is not more than this."""
+        """Return the least time between its calls for which the thread that called MPI_Init neither ran nor
+        was ready to run, if it is known: it may have slept in its calls all the time."""
         if self.ran_s is None or self.core_wait_s is None:
             return None
         is_own_call = (self.entries["role"] == CALL) & (self.entries["thread"] == 0)
@@ -257,8 +257,7 @@ class RankRecording:
             if name.startswith("MPI_Init"):  # before the run
                 is_own_call &= self.entries["call"] != number
         in_calls_s = 1e-9 * float(self.entries["time_ns"][is_own_call].sum())
-        asleep_s = self.run_s - self.ran_s - self.core_wait_s
-        return max(min(asleep_s, self.run_s - in_calls_s), 0.0)
+        return max(self.run_s - self.ran_s - self.core_wait_s - in_calls_s, 0.0)
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """Return the entries of these phases."""

@@ -244,7 +244,8 @@ class SimulatedProgram(Record):
     profile_id : id of the profile.
     core_wait_share : of the recorded run in which ranks waited for cores; None: not known.
     notes : what to know about the numbers.
-    slept_share : of the recorded run in which main threads slept between calls, which counts as computing.
+    slept_share : least part of the recorded run in which main threads slept between calls, which counts as
+        computing.
     recording : folder of the recording.
     layout : where the ranks run in the simulation.
     window : the part of the run that is simulated; empty for the whole run.
@@ -319,8 +320,8 @@ class SimulatedProgram(Record):
         if self.slept_share >= MIN_SLEPT:
             return (
                 "What costs most is not known, since main threads sleep for "
-                f"{labels.percent(self.slept_share)} of the run: look first at what they wait for, such as "
-                "other threads of their rank or files."
+                f"{labels.percent(self.slept_share)} of the run or more: look first at what they wait for, "
+                "such as other threads of their rank or files."
             )
         parts = self.efficiency
         if parts.parallel >= _GOOD:

@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.models.program import Operation
 from earlybird.record.operations import Operations
 
-# The run is divided into so many blocks or up to twice as many, fewer if a site has few calls, and calls are
+# The run is divided into so many blocks or up to twice as many, fewer of a site with few calls, and calls are
 # compared if there are so many.
 MIN_BLOCKS, MIN_CALLS = 20, 8
 # Calls of a block: what alternates from call to call is in each.

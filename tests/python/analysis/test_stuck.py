@@ -373,6 +373,9 @@ def test_not_all_ranks_are_in_finalize_if_one_has_ended():
         where = judge(states, is_over=True)
         assert (where.verdict, where.guilty) == ("ended", (2,))
         assert "rank 2 has ended without MPI_Finalize; ranks 0 and 1 wait for it" in where.sentence
+    for state, verdict in ((ENDED, "ended"), (STOPPED, "stopped")):
+        where = judge(job(*finalizing, finalizing[0], states={2: state}), is_over=True)
+        assert (where.verdict, where.guilty) == (verdict, (2,))
     moving = replace(finalizing[0], is_steady=False)
     assert judge(job(finalizing[0], moving, None, states={2: ENDED}), is_over=True).verdict != "finalize"
     left = job(*finalizing, None, states={2: FINALIZED})

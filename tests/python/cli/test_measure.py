@@ -10,9 +10,11 @@ import pytest
 
 from earlybird.cli import main
 from earlybird.cli.commands import replay
+from earlybird.cli.commands.measure import require_deciding
 from earlybird.cli.session import measuring
-from earlybird.data.errors import WorkError
+from earlybird.data.errors import InputError, WorkError
 from earlybird.data.exchange_models import MODELS
+from earlybird.data.run import Run
 from earlybird.measure.suites import SUITES
 
 PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
@@ -393,20 +395,15 @@ def test_a_run_is_measured_again_and_compared(earlybird, planted, refused, tmp_p
     assert "not compared" in alone.stderr and "next: earlybird" in alone.stderr
 
 
-def test_a_comparison_that_cannot_decide_is_refused_before_anything_is_measured(
-    earlybird, planted, refused, tmp_path
-):
+def test_a_comparison_that_cannot_decide_is_refused(earlybird, planted, tmp_path):
     earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "before")
-    header = tmp_path / "before" / "run.json"
-    header.write_text(header.read_text().replace("synthetic:planted.json", "mpiexec"))
-    again = ("measure", "--against", "before", "-o", "after")
-    refused(earlybird(*again, check=False), "before has at most 2 launches", "fewer than 5", "--launches 5")
-    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "--launches", "5", "-o", "enough")
-    header = tmp_path / "enough" / "run.json"
-    header.write_text(header.read_text().replace("synthetic:planted.json", "mpiexec"))
-    again = ("measure", "--against", "enough", "--launches", "3", "-o", "after")
-    refused(earlybird(*again, check=False), "--launches is 3", "give --launches 5")
-    assert not (tmp_path / "after").exists()
+    before = Run.open(tmp_path / "before")
+    settings = {"launcher": "mpiexec", "against": "before"}
+    with pytest.raises(InputError, match="has at most 2 launches of a point, and fewer than 5 on a side"):
+        require_deciding(before, settings, 5)
+    with pytest.raises(InputError, match="--launches is 3, and fewer than 5"):
+        require_deciding(before, settings | {"against": None}, 3)
+    require_deciding(before, settings | {"against": None}, 5)
 
 
 def test_a_run_that_is_slower_than_before_ends_with_the_status_of_compare(earlybird, planted, tmp_path):

@@ -187,6 +187,17 @@ def test_stop_acts_on_a_missing_partition_unless_another_thread_may_ready_it(wat
     assert said == is_concurrent
 
 
+def test_stop_does_not_act_on_a_receive_whose_sender_waits_for_something_else(watch, capsys):
+    """Its send may be complete, and is not seen any more."""
+    receives = Awaited(PARTITIONED_RECEIVE, "MPI_Precv_init", 1, 3, "world", 32)
+    from_rank_0 = Awaited(RECEIVE, "MPI_Recv", 0, 5, "world", 32)
+    for rank, awaited in enumerate((receives, from_rank_0)):
+        thread = ThreadState(0, awaited.call, True, 9.0, awaited=(awaited,))
+        watch.states[rank] = RankState(rank, threads=(thread,), requests=(awaited,))
+    assert (watch.look(), watch.reports) == (False, ["partitioned"])
+    assert "no rank waits for partitions that it must make ready itself" in capsys.readouterr().err
+
+
 class Interrupted(BaseException):
     """As KeyboardInterrupt, which would end the tests."""
 

@@ -100,7 +100,7 @@ def test_what_a_second_look_does_not_confirm_is_not_stopped(watch, clock):
 def test_the_answer_as_json_and_as_a_table(capsys):
     where = stuck.judge(DEADLOCK)
     answer = json.loads(json.dumps(where_as_json(where)))
-    assert list(answer) == ["schema", "verdict", "sentence", "guilty", "cycle", "threads"]
+    assert list(answer) == ["schema", "verdict", "sentence", "guilty", "cycle", "threads", "states"]
     assert answer["schema"] == "earlybird.where/1"
     assert answer["threads"][0] == {
         "rank": 0, "thread": 0, "call": "MPI_Recv", "site": "main (a.c:3)", "since_s": 62.0,

@@ -12,6 +12,7 @@ from earlybird.data.rank_states import (
     PARTITIONED_RECEIVE,
     PARTITIONED_SEND,
     RECEIVE,
+    RUNS,
     SEND,
     UNSEEN,
     Awaited,
@@ -331,5 +332,7 @@ def _lock_calls(state: RankState) -> list[Awaited]:
 
 
 def finalizes(state: RankState) -> bool:
-    """Return whether a thread of a rank is in MPI_Finalize."""
-    return any(thread.is_inside and thread.call == FINALIZE for thread in state.threads)
+    """Return whether a rank runs and a thread of it is in MPI_Finalize."""
+    return state.state == RUNS and any(
+        thread.is_inside and thread.call == FINALIZE for thread in state.threads
+    )

@@ -120,6 +120,7 @@ def measure(
     names, mpis, variables = list(dict.fromkeys(suite)), mpi or [], env or []
     given = {"hosts": place.hosts, "agent": place.agent, "srun": place.srun, "quick": quick}
     run: Run | None = None
+    before: Run | None = None
     if session.resume or against is not None:
         start = output if session.resume else against
         started, settings, effort = measuring.open_run(start, SETTINGS, launches, budget, session)
@@ -132,10 +133,10 @@ def measure(
                 )
             continued.refuse_changes(run, settings, {"against": against and str(against.absolute())})
         else:
+            before = started
             settings, effort = _repeated(
                 started, settings, effort, names, place, mpis, variables, seed, budget
             )
-            _require_deciding(started, settings, effort.launches)
         continued.refuse_other_mpis(
             started, settings, vars(place), mpis, variables, is_continued=session.resume
         )
@@ -165,7 +166,7 @@ def measure(
         )
         return 0
     with sides.failing_without_verdict(settings):
-        return _measure(run, settings, effort, chosen, options, output, session, format)
+        return _measure(run, before, settings, effort, chosen, options, output, session, format)
 
 
 def _check_format(format: str) -> None:
@@ -174,7 +175,7 @@ def _check_format(format: str) -> None:
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
 
 
-def _require_deciding(before: Run, settings: dict[str, Any], launches: int) -> None:
+def require_deciding(before: Run, settings: dict[str, Any], launches: int) -> None:
     """Raise InputError if the comparison cannot decide anything, before it is measured: too few launches."""
     if settings["launcher"].partition(":")[0] in ("simgrid", "synthetic"):
         return  # these take no time
@@ -222,6 +223,7 @@ def _repeated(
 
 def _measure(
     run: Run | None,
+    before: Run | None,
     settings: dict[str, Any],
     effort: Effort,
     chosen: Sequence[Suite],
@@ -230,7 +232,8 @@ def _measure(
     session: SessionOptions,
     format: str,
 ) -> int:
-    """Measure, print, and return the exit status; `run` is the one to continue."""
+    """Measure, print, and return the exit status; `run` is the one to continue, `before` the one
+    to repeat and compare with."""
     starter, resources = launchers_of(settings, effort.seed, note)
     groups, remarks = planned.planned_groups(chosen, options, resources, starter, settings["launcher"])
     if len(resources) > 1:
@@ -242,6 +245,8 @@ def _measure(
     if run is not None:
         continued.refuse_other_network(run, settings, starter)
     else:
+        if before is not None:
+            require_deciding(before, settings, effort.launches)
         effort = suited_to(next(iter(resources.values())), effort)
         run = measuring.create_run(output, "run", effort, starter, settings)
         takes_time = starter.name not in ("simgrid", "synthetic")

@@ -9,7 +9,7 @@ from pathlib import Path
 from earlybird.analysis.stuck.sentences import named_ranks
 from earlybird.analysis.stuck.verdict import FOREVER, judge
 from earlybird.data.errors import cause_of
-from earlybird.data.rank_states import FINALIZED, RUNS, STOPPED, Where
+from earlybird.data.rank_states import FINALIZED, PARTITIONED_SEND, RUNS, STOPPED, RankState, Where
 from earlybird.launch.other_nodes import LookGivenUp
 from earlybird.launch.recorded_command import has_signal
 from earlybird.launch.running_ranks import Places, look, progress_of
@@ -113,6 +113,11 @@ class StuckWatch:
             )
             return False
         concurrent = [rank for rank in where.guilty if where.ranks[rank].is_concurrent]
+        if where.verdict == "partitioned" and not any(map(_waits_for_its_own, where.ranks.values())):
+            self._note_once(
+                "--stop does not end the command: no rank waits for partitions that it must make ready itself"
+            )
+            return False
         if where.verdict == "partitioned" and concurrent:
             self._note_once(
                 f"--stop does not end the command: another thread of {named_ranks(concurrent)} may make the "
@@ -160,3 +165,14 @@ def _last_state(recording: Path, latest: Where | None) -> Where | None:
         return replace(latest, ranks={**latest.ranks, **seen})
     where = judge(states, is_over=True)
     return where if where.verdict not in ("running", "unknown") else None
+
+
+def _waits_for_its_own(state: RankState) -> bool:
+    """Return whether a rank waits for a send whose partitions it has not made ready. What a receive waits for
+    is not as certain: a send that is complete is not seen any more."""
+    return any(
+        awaited.kind == PARTITIONED_SEND and awaited.num_ready < awaited.partitions
+        for thread in state.threads
+        if thread.is_inside and thread.call in ("MPI_Wait", "MPI_Waitall")
+        for awaited in thread.awaited
+    )
