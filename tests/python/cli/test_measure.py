@@ -10,9 +10,9 @@ import pytest
 
 from earlybird.cli import main
 from earlybird.cli.commands import replay
-from earlybird.cli.commands.measure import require_deciding
+from earlybird.cli.commands.measure import warn_if_undecided
 from earlybird.cli.session import measuring
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import WorkError
 from earlybird.data.exchange_models import MODELS
 from earlybird.data.run import Run
 from earlybird.measure.suites import SUITES
@@ -395,15 +395,17 @@ def test_a_run_is_measured_again_and_compared(earlybird, planted, refused, tmp_p
     assert "not compared" in alone.stderr and "next: earlybird" in alone.stderr
 
 
-def test_a_comparison_that_cannot_decide_is_refused(earlybird, planted, tmp_path):
+def test_that_a_comparison_cannot_decide_is_said_before_it_is_measured(earlybird, planted, tmp_path, capsys):
     earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "before")
     before = Run.open(tmp_path / "before")
     settings = {"launcher": "mpiexec", "against": "before"}
-    with pytest.raises(InputError, match="has at most 2 launches of a point, and fewer than 5 on a side"):
-        require_deciding(before, settings, 5)
-    with pytest.raises(InputError, match="--launches is 3, and fewer than 5"):
-        require_deciding(before, settings | {"against": None}, 3)
-    require_deciding(before, settings | {"against": None}, 5)
+    warn_if_undecided(before, settings, 5)
+    assert "which has at most 2 of a point, with --resume -o" in capsys.readouterr().err
+    warn_if_undecided(before, settings | {"against": None}, 3)
+    said = "will not decide, since that needs 5 launches on each side; give --launches 5 or more"
+    assert said in " ".join(capsys.readouterr().err.split())
+    warn_if_undecided(before, settings | {"against": None}, 5)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_run_that_is_slower_than_before_ends_with_the_status_of_compare(earlybird, planted, tmp_path):

@@ -175,25 +175,25 @@ def _check_format(format: str) -> None:
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
 
 
-def require_deciding(before: Run, settings: dict[str, Any], launches: int) -> None:
-    """Raise InputError if the comparison cannot decide anything, before it is measured: too few launches."""
+def warn_if_undecided(before: Run, settings: dict[str, Any], launches: int) -> None:
+    """Say before anything is measured if the comparison cannot decide, for lack of launches."""
     if settings["launcher"].partition(":")[0] in ("simgrid", "synthetic"):
         return  # these take no time
     from earlybird.compare.changes import MIN_LAUNCHES  # and with it scipy
 
-    known = sides.most_launches(before)
-    if settings["against"] is not None and known < MIN_LAUNCHES:
-        raise InputError(
-            f"{before.path} has at most {known} launch{'es' * (known != 1)} of a point, and fewer than "
-            f"{MIN_LAUNCHES} on a side decide nothing; first continue it with --resume -o "
-            f"{path_argument(before.path)} --launches {MIN_LAUNCHES} --budget 60s, then give --launches "
-            f"{MIN_LAUNCHES} with --against, too"
+    known = sides.most_launches(before) if settings["against"] is not None else MIN_LAUNCHES
+    if known >= MIN_LAUNCHES <= launches:
+        return
+    first = ""
+    if known < MIN_LAUNCHES:
+        first = (
+            f"first continue {before.path}, which has at most {known} of a point, with --resume -o "
+            f"{path_argument(before.path)} --launches {MIN_LAUNCHES} --budget 60s, then "
         )
-    if launches < MIN_LAUNCHES:
-        raise InputError(
-            f"--launches is {launches}, and fewer than {MIN_LAUNCHES} on a side decide nothing; give "
-            f"--launches {MIN_LAUNCHES} or more"
-        )
+    note(
+        f"warning: this comparison will not decide, since that needs {MIN_LAUNCHES} launches on each side; "
+        f"{first}give --launches {MIN_LAUNCHES} or more"
+    )
 
 
 def _repeated(
@@ -246,7 +246,7 @@ def _measure(
         continued.refuse_other_network(run, settings, starter)
     else:
         if before is not None:
-            require_deciding(before, settings, effort.launches)
+            warn_if_undecided(before, settings, effort.launches)
         effort = suited_to(next(iter(resources.values())), effort)
         run = measuring.create_run(output, "run", effort, starter, settings)
         takes_time = starter.name not in ("simgrid", "synthetic")
