@@ -40,7 +40,8 @@ int64_t eb_segments_uniform_num(int64_t total_bytes, int64_t step_bytes);
 
 /* Segments derived without a message: wanted_num pieces on 64-byte boundaries, none empty. Of several the first is shorter, the more
  * they are: where the two sides' totals differ, and so do their numbers of pieces, their first pieces would otherwise be equal in
- * proportion (half the total in one piece, all of it in two), and the receiver would wait for one that is never sent. */
+ * proportion (half the total in one piece, all of it in two), and the receiver would wait for one that is never sent. Totals
+ * in other proportions may still have equal first pieces. */
 int eb_segments_canonical(int64_t total_bytes, int wanted_num, eb_segments *segments);
 
 /* Pieces of step_bytes; the last one has the remaining bytes. */

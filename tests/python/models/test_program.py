@@ -284,25 +284,26 @@ def test_messages_that_begin_together_are_those_of_fair(seed):
     assert left_s == pytest.approx(expected_s, rel=1e-9)
 
 
-def test_messages_of_a_pair_follow_each_other_inside_a_node():
-    """Two at once to rank 1, the second smaller, and one to rank 2, with BW(2) for both receivers."""
+@pytest.fixture
+def two_to_one_rank():
+    """Two messages at once to rank 1, the second smaller, and one to rank 2."""
     sent = Written(range(3))
     for rank, size in ((1, 2 * B), (1, B), (2, B)):
         m = sent.message(size)
         sent.add(0, "send", m, 0.0)
         sent.add(rank, "receive", m, 0.0)
-    run = simulate(sent.program(), network([0] * 3, [[BW], [2 * BW]], between=False))
+    return sent.program()
+
+
+def test_messages_of_a_pair_follow_each_other_inside_a_node(two_to_one_rank):
+    """With BW(2) for both receivers."""
+    run = simulate(two_to_one_rank, network([0] * 3, [[BW], [2 * BW]], between=False))
     assert run.left_s == pytest.approx([2 * H, 3 * H, H], **EXACT)
 
 
-def test_messages_of_a_pair_follow_each_other_between_nodes():
-    """Two at once to rank 1, and one to rank 2: the pairs share what leaves, not the messages."""
-    sent = Written(range(3))
-    for rank, size in ((1, 2 * B), (1, B), (2, B)):
-        m = sent.message(size)
-        sent.add(0, "send", m, 0.0)
-        sent.add(rank, "receive", m, 0.0)
-    left_s = simulate(sent.program(), network(range(3), BW)).left_s
+def test_messages_of_a_pair_follow_each_other_between_nodes(two_to_one_rank):
+    """The pairs share what leaves, not the messages."""
+    left_s = simulate(two_to_one_rank, network(range(3), BW)).left_s
     assert left_s == pytest.approx([3 * H, 4 * H, 2 * H], **EXACT)
 
 
