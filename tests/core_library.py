@@ -154,6 +154,7 @@ MODULES = (
     "segmentation/segment",
     "segmentation/cost",
     "segmentation/planner",
+    "segmentation/candidates",
     "segmentation/policy",
     "tags/tags",
     "tags/ids",
@@ -203,8 +204,8 @@ _SIGNATURES = {
     "eb_planner_first_place": (c_int, c_int64),
     "eb_planner_first_numbers": (None, _COST, POINTER(c_ubyte)),
     "eb_planner_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
-    "eb_policy_select": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
-    "eb_policy_send_early": (c_int, POINTER(PlanInput), c_int, c_double, c_int, POINTER(Proposal)),
+    "eb_candidates_select": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
+    "eb_candidates_send_early": (c_int, POINTER(PlanInput), c_int, c_double, c_int, POINTER(Proposal)),
     "eb_policy_first_message": (c_uint64, c_bool),
     "eb_policy_next_check": (c_uint64, c_uint64, c_bool),
     "eb_policy_begin": (
@@ -308,7 +309,7 @@ def select(
     made = (Proposal * PLAN_MAX_CUTS)()
     given = plan_input(cost, ready_s, partition_bytes)
     num = core.eb_planner_propose(byref(given), CUT_MAX_SEGMENTS, made)
-    num = core.eb_policy_select(byref(given), num, made)
+    num = core.eb_candidates_select(byref(given), num, made)
     return [(one.cut.ends(), one.predicted_s) for one in made[:num]]
 
 
@@ -325,7 +326,7 @@ def send_early(
     """The ends of the cut for a receiver that uses partitions early; None where it has one segment."""
     made = (Proposal * PLAN_MAX_CUTS)()
     given = plan_input(cost, ready_s, partition_bytes)
-    num = core.eb_policy_send_early(byref(given), max_segments, further_s, num_together, made)
+    num = core.eb_candidates_send_early(byref(given), max_segments, further_s, num_together, made)
     return made[0].cut.ends() if num else None
 
 

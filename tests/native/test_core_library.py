@@ -11,10 +11,17 @@ from tests import core_library
 NAMES = {
     "Spread": "eb_spread", "Segments": "eb_segments", "Tags": "eb_tags", "Ids": "eb_ids",
     "Protocol": "eb_protocol", "Cost": "eb_cost", "Observation": "eb_observation", "Cut": "eb_cut",
-    "Proposal": "eb_proposal", "PlanInput": "eb_planner_input", "PolicyTerms": "eb_policy_terms",
+    "Proposal": "eb_proposal", "PlanInput": "eb_planner_input", "PolicyTerms": "eb_terms",
     "Option": "eb_option", "Times": "eb_times", "Policy": "eb_policy", "Plan": "eb_plan",
 }  # fmt: skip
-HEADERS = ("segmentation/planner", "segmentation/policy", "segmentation/segment", "tags/ids", "tags/tags")
+HEADERS = (
+    "segmentation/candidates",
+    "segmentation/planner",
+    "segmentation/policy",
+    "segmentation/segment",
+    "tags/ids",
+    "tags/tags",
+)
 
 
 @pytest.fixture(scope="module")

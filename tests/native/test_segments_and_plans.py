@@ -594,7 +594,7 @@ def test_every_partition_is_sent_early_if_it_costs_little(core):
 def test_what_is_sent_early_by_the_ring_can_go_back_to_messages(core):
     made = (Proposal * PLAN_MAX_CUTS)()
     asked = plan_input(cost_of(EVERYDAY), [0.0, 2.5e-4, 5e-4, 7.5e-4], 64, cost_of(QUICK_RING))
-    assert core.eb_policy_send_early(byref(asked), CUT_MAX_SEGMENTS, 0.0, 1, made) == 2
+    assert core.eb_candidates_send_early(byref(asked), CUT_MAX_SEGMENTS, 0.0, 1, made) == 2
     assert [(one.cut.path, one.cut.ends()) for one in made[:2]] == [
         (path, [64, 128, 192, 256]) for path in (1, 0)
     ]
@@ -608,7 +608,7 @@ def test_one_segment_by_the_ring_comes_before_further_ones_that_hardly_gain(core
     made = (Proposal * PLAN_MAX_CUTS)()
     ready_s = [1e-9 * p for p in range(32)]
     asked = plan_input(cost_of(EVERYDAY), ready_s, 256, cost_of(QUICK_RING))
-    num = core.eb_policy_select(
+    num = core.eb_candidates_select(
         byref(asked), core.eb_planner_propose(byref(asked), CUT_MAX_SEGMENTS, made), made
     )
     assert num <= PLAN_MAX_CUTS and (made[0].cut.path, made[0].cut.num) == (1, 1)
@@ -620,7 +620,7 @@ def test_a_ring_that_is_not_predicted_to_gain_is_left_to_a_late_trial(core):
     for slower, paths in ((1.0, [0, 1]), (3.0, [0])):
         ring = cost_of([(0, slower * 1.2e-6, 0.4e-6, 10e9)])
         asked = plan_input(cost_of([(0, 1.2e-6, 0.4e-6, 10e9)]), [0.0] * 4, 64, ring)
-        num = core.eb_policy_select(
+        num = core.eb_candidates_select(
             byref(asked), core.eb_planner_propose(byref(asked), CUT_MAX_SEGMENTS, made), made
         )
         assert [one.cut.path for one in made[:num]] == paths

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "partitioned/process/world.h"
+#include "partitioned/segmentation/candidates.h"
 
 /* 2 KiB each. */
 enum { MAX_KINDS = 64 };
@@ -52,7 +53,7 @@ static void keep_result(const eb_learned_result *result, double message_s) {
   *place = *result;
 }
 
-static bool is_of_burst(const eb_kind *kind) { return eb_policy_is_burst(kind->policy.terms.num_together); }
+static bool is_of_burst(const eb_kind *kind) { return eb_terms_is_burst(kind->policy.terms.num_together); }
 
 /* Fills in what the policy has found; false if it has found nothing yet, and for a burst, whose results say nothing to others. */
 static bool read_result(const eb_kind *kind, eb_learned_result *result) {
@@ -95,13 +96,13 @@ eb_policy *eb_kind_policy(eb_kind *kind) { return &kind->policy; }
 /* Is what a kind uses about as good for this channel? */
 static bool fits(const eb_kind *kind, const eb_planner_input *input) {
   const eb_proposal *const used = &kind->policy.options[kind->policy.in_use].proposal;
-  return eb_policy_fits(input, &used->cut, used->predicted_s);
+  return eb_candidates_fit(input, &used->cut, used->predicted_s);
 }
 
 static eb_kind *find_kind(const eb_learned_result *like, const eb_kind_query *query, double message_s) {
   for (int k = 0; k < MAX_KINDS; k++)
     if (kinds[k] && is_alike(&kinds[k]->result, like, message_s) && fits(kinds[k], query->input) &&
-        is_of_burst(kinds[k]) == eb_policy_is_burst(query->num_together))
+        is_of_burst(kinds[k]) == eb_terms_is_burst(query->num_together))
       return kinds[k];
   return NULL;
 }
@@ -125,19 +126,19 @@ static eb_kind **make_room(void) {
 static void begin_kind(eb_kind *kind, const eb_kind_query *query, double message_s) {
   eb_proposal proposals[EB_PLANNER_MAX_CUTS];
   const eb_planner_input *const input = query->input;
-  const int num_early = eb_policy_send_early(input, query->max_segments, query->further_s, query->num_together, proposals);
-  int num = num_early ? num_early : eb_policy_decide_plainly(input, proposals);
-  if (num == 0) num = eb_policy_select(input, eb_planner_propose(input, query->max_segments, proposals), proposals);
+  const int num_early = eb_candidates_send_early(input, query->max_segments, query->further_s, query->num_together, proposals);
+  int num = num_early ? num_early : eb_candidates_decide_plainly(input, proposals);
+  if (num == 0) num = eb_candidates_select(input, eb_planner_propose(input, query->max_segments, proposals), proposals);
   const eb_proposal in_use = {*query->in_use, eb_planner_price_s(input, query->in_use)};
   const eb_transfer *const transfer = query->transfer;
-  eb_policy_terms terms = eb_policy_terms_of(input, eb_transfer_is_inter_node(transfer));
+  eb_terms terms = eb_terms_of(input, eb_transfer_is_inter_node(transfer));
   terms.is_small = transfer->total_bytes < eb_transfer_agreement(transfer)->least_adapted_bytes;
   terms.sends_early = num_early > 0;
   terms.num_together = query->num_together;
   eb_policy_begin(&kind->policy, &terms, num, proposals, &in_use, query->num_starts);
   const eb_learned_result *const known = num_early ? NULL : find_result(&kind->result, message_s);
   if (!known || known->cut.num > query->max_segments || !(paths_of(input) & 1U << known->cut.path)) return;
-  if (known->won_s > 0 && known->won_s < eb_policy_others_s(&terms, &known->cut)) return; /* it was found for fewer at a time */
+  if (known->won_s > 0 && known->won_s < eb_terms_others_s(&terms, &known->cut)) return; /* it was found for fewer at a time */
   const eb_proposal recalled = {known->cut, eb_planner_price_s(input, &known->cut)};
   eb_policy_recall(&kind->policy, &recalled, known->won_s);
 }

@@ -47,7 +47,7 @@ typedef struct {
   const eb_planner_input *input;
   int max_segments;
   double further_s;      /* what a message costs the thread beyond its cost */
-  int num_together;      /* as in eb_policy_terms */
+  int num_together;      /* as in eb_terms */
   const eb_cut *in_use;  /* num 0: more segments than a cut can have */
   uint64_t num_starts;   /* of the channel */
 } eb_kind_query;
