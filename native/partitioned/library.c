@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "partitioned/adaptation/adaptation.h"
 #include "partitioned/adaptation/feedback.h"
+#include "partitioned/adaptation/unread.h"
 #include "partitioned/channel/channel.h"
 #include "partitioned/channel/issue.h"
 #include "partitioned/domain/communicator.h"
@@ -130,7 +130,7 @@ static void settle_messages(void) {
   const double begin_s = eb_now_s();
   eb_feedback_abandon();
   while (eb_send_queue_num_data() + eb_node_direct_progress() > 0 ||
-         (eb_send_queue_num_control() + eb_feedback_num_expected() + eb_frames_num_unwanted() + eb_adaptation_progress() > 0 &&
+         (eb_send_queue_num_control() + eb_feedback_num_expected() + eb_frames_num_unwanted() + eb_unread_progress() > 0 &&
           eb_now_s() - begin_s < PATIENCE_S)) {
     eb_send_queue_progress();
     eb_matching_progress();
@@ -139,7 +139,7 @@ static void settle_messages(void) {
     eb_feedback_collect();
   }
   eb_feedback_cancel();
-  eb_adaptation_cancel();
+  eb_unread_cancel();
 }
 
 /* Not in `end`: MPICH works without its locks by then. */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "partitioned/adaptation/feedback.h"
+#include "partitioned/adaptation/message.h"
+#include "partitioned/adaptation/unread.h"
 #include "partitioned/domain/domain.h"
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/process/clock.h"
@@ -13,26 +15,6 @@
 #include "partitioned/wire/tracking.h"
 
 #define NEVER UINT64_MAX
-
-/* The layout of a segmentation message: numbers, the ends of the segments used from the next start on, and those of a trial. */
-enum {
-  MESSAGE_TOTAL,
-  MESSAGE_NEXT_DUE,
-  MESSAGE_START, /* of the message */
-  MESSAGE_FEEDBACK_FROM,
-  MESSAGE_FEEDBACK_END,
-  MESSAGE_TRIAL_FROM,
-  MESSAGE_TRIAL_END,
-  MESSAGE_LANES, /* how the segments are spread over lanes */
-  MESSAGE_BLOCK_BYTES,
-  MESSAGE_PATH, /* of the segments used from the next start on, and of those of a trial */
-  MESSAGE_TRIED_PATH,
-  MESSAGE_OFFSET, /* of the memory that each path but messages uses */
-  MESSAGE_LAST_OFFSET = MESSAGE_OFFSET + EB_NUM_PATHS - 1 - EB_PATH_RING,
-  MESSAGE_NUM,
-  MESSAGE_NUM_TRIED, /* 0: no trial */
-  MESSAGE_ENDS
-};
 
 /* Starts whose times are kept; those of start s are at s % NUM_RECORDS. */
 enum { NUM_RECORDS = EB_POLICY_MAX_OBSERVED };
@@ -139,31 +121,22 @@ void eb_adaptation_end(eb_adaptation *own) {
   drop_message(own);
 }
 
-static eb_spread spread_in(const int64_t *message) { return (eb_spread){message[MESSAGE_LANES], message[MESSAGE_BLOCK_BYTES]}; }
-
-/* Does a message name a path? */
-static bool names(const int64_t *message, int path) {
-  return message[MESSAGE_PATH] == path || (message[MESSAGE_NUM_TRIED] > 0 && message[MESSAGE_TRIED_PATH] == path);
-}
-
-static int64_t *offset_in(int64_t *message, int path) { return &message[MESSAGE_OFFSET + path - EB_PATH_RING]; }
-
 int eb_adaptation_take_segments(eb_adaptation *own, uint64_t start, eb_segments *segments) {
   const int64_t *const message = own->message;
   segments->num = 0;
   if (!message) return MPI_SUCCESS;
-  const uint64_t next = (uint64_t)message[MESSAGE_START] + 1, from = (uint64_t)message[MESSAGE_TRIAL_FROM];
-  const uint64_t end = (uint64_t)message[MESSAGE_TRIAL_END];
-  const int num = (int)message[MESSAGE_NUM], num_tried = (int)message[MESSAGE_NUM_TRIED];
+  const uint64_t next = (uint64_t)message[EB_MESSAGE_START] + 1, from = (uint64_t)message[EB_MESSAGE_TRIAL_FROM];
+  const uint64_t end = (uint64_t)message[EB_MESSAGE_TRIAL_END];
+  const int num = (int)message[EB_MESSAGE_NUM], num_tried = (int)message[EB_MESSAGE_NUM_TRIED];
   const bool is_trial = num_tried > 0 && start >= from && start < end;
   if (start != next && (num_tried == 0 || (start != from && start != end))) return MPI_SUCCESS;
   eb_segments made;
-  if (eb_segments_from_ends(is_trial ? num_tried : num, message + MESSAGE_ENDS + (is_trial ? num : 0), &made) != 0)
+  if (eb_segments_from_ends(is_trial ? num_tried : num, message + EB_MESSAGE_ENDS + (is_trial ? num : 0), &made) != 0)
     return MPI_ERR_NO_MEM;
-  made.spread = spread_in(message);
+  made.spread = eb_message_spread(message);
   for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) /* segments were sent through it in the last start */
-    if (!names(message, path)) eb_wire_leave_memory(own->wire, (eb_path)path);
-  made.path = (eb_path)message[is_trial ? MESSAGE_TRIED_PATH : MESSAGE_PATH];
+    if (!eb_message_names(message, path)) eb_wire_leave_memory(own->wire, (eb_path)path);
+  made.path = (eb_path)message[is_trial ? EB_MESSAGE_TRIED_PATH : EB_MESSAGE_PATH];
   if (num_tried == 0 || start >= end) drop_message(own);
   if (eb_segments_equal(&made, eb_wire_segments(own->wire))) eb_segments_free(&made);
   else *segments = made;
@@ -331,12 +304,6 @@ static int cut_equally(const eb_transfer *transfer, int64_t *end_byte) {
   return num;
 }
 
-static int write_ends(int64_t *end_byte, const eb_cut *cut) {
-  if (!cut) return 0;
-  memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
-  return cut->num;
-}
-
 /* Asks the policy, and writes what it decides: the cuts may be replaced as soon as the lock is released. */
 static void ask_policy(eb_adaptation *own, int64_t *message) {
   eb_plan plan;
@@ -348,18 +315,18 @@ static void ask_policy(eb_adaptation *own, int64_t *message) {
   report(own, policy);
   const bool is_current = eb_cut_equal(&in_use, eb_policy_cut(policy));
   eb_policy_decide(policy, own, own->start, own->start - own->reported, is_current, age_s, &plan);
-  message[MESSAGE_NUM] = write_ends(message + MESSAGE_ENDS, plan.cut);
-  message[MESSAGE_NUM_TRIED] = write_ends(message + MESSAGE_ENDS + plan.cut->num, plan.trial);
-  message[MESSAGE_PATH] = plan.cut->path;
-  message[MESSAGE_TRIED_PATH] = plan.trial ? plan.trial->path : EB_PATH_MESSAGE;
+  message[EB_MESSAGE_NUM] = eb_message_write_ends(message + EB_MESSAGE_ENDS, plan.cut);
+  message[EB_MESSAGE_NUM_TRIED] = eb_message_write_ends(message + EB_MESSAGE_ENDS + plan.cut->num, plan.trial);
+  message[EB_MESSAGE_PATH] = plan.cut->path;
+  message[EB_MESSAGE_TRIED_PATH] = plan.trial ? plan.trial->path : EB_PATH_MESSAGE;
   eb_unlock();
   own->reported = own->start;
   own->is_check = plan.is_check;
-  message[MESSAGE_NEXT_DUE] = (int64_t)plan.next_due;
-  message[MESSAGE_FEEDBACK_FROM] = (int64_t)plan.feedback_from;
-  message[MESSAGE_FEEDBACK_END] = (int64_t)plan.feedback_end;
-  message[MESSAGE_TRIAL_FROM] = (int64_t)plan.trial_from;
-  message[MESSAGE_TRIAL_END] = (int64_t)plan.trial_end;
+  message[EB_MESSAGE_NEXT_DUE] = (int64_t)plan.next_due;
+  message[EB_MESSAGE_FEEDBACK_FROM] = (int64_t)plan.feedback_from;
+  message[EB_MESSAGE_FEEDBACK_END] = (int64_t)plan.feedback_end;
+  message[EB_MESSAGE_TRIAL_FROM] = (int64_t)plan.trial_from;
+  message[EB_MESSAGE_TRIAL_END] = (int64_t)plan.trial_end;
 }
 
 /* Fills in a message. One that has those of the sender's own mode, or the only sensible ones, is the last one; without a kind the
@@ -367,36 +334,31 @@ static void ask_policy(eb_adaptation *own, int64_t *message) {
 static void decide(eb_adaptation *own, int64_t *message) {
   const eb_transfer *const transfer = own->transfer;
   const eb_segments *const segments = eb_wire_segments(own->wire);
-  memset(message, 0, MESSAGE_ENDS * sizeof *message);
-  message[MESSAGE_TOTAL] = transfer->total_bytes;
-  message[MESSAGE_START] = (int64_t)own->start;
-  message[MESSAGE_LANES] = transfer->spread.num_lanes;
-  message[MESSAGE_BLOCK_BYTES] = transfer->spread.block_bytes;
-  message[MESSAGE_NEXT_DUE] = (int64_t)NEVER;
-  message[MESSAGE_PATH] = segments->path;
+  memset(message, 0, EB_MESSAGE_ENDS * sizeof *message);
+  message[EB_MESSAGE_TOTAL] = transfer->total_bytes;
+  message[EB_MESSAGE_START] = (int64_t)own->start;
+  message[EB_MESSAGE_LANES] = transfer->spread.num_lanes;
+  message[EB_MESSAGE_BLOCK_BYTES] = transfer->spread.block_bytes;
+  message[EB_MESSAGE_NEXT_DUE] = (int64_t)NEVER;
+  message[EB_MESSAGE_PATH] = segments->path;
   if (own->kind) {
     ask_policy(own, message);
   } else if (max_segments(transfer) > 1 && transfer->mode.kind != EB_AUTO) {
-    message[MESSAGE_NUM] = cut_equally(transfer, message + MESSAGE_ENDS);
+    message[EB_MESSAGE_NUM] = cut_equally(transfer, message + EB_MESSAGE_ENDS);
   } else if (max_segments(transfer) > 1 && !own->adapts && transfer->num_partitions == 1) { /* nothing can be better */
-    message[MESSAGE_NUM] = 1;
-    message[MESSAGE_ENDS] = transfer->total_bytes;
+    message[EB_MESSAGE_NUM] = 1;
+    message[EB_MESSAGE_ENDS] = transfer->total_bytes;
   } else {
     own->is_check = own->adapts && max_segments(transfer) > 1;
-    if (own->is_check) message[MESSAGE_NEXT_DUE] = (int64_t)eb_policy_next_check(own->start, is_small(transfer));
-    message[MESSAGE_NUM] = segments->num;
-    memcpy(message + MESSAGE_ENDS, segments->first_byte + 1, (size_t)segments->num * sizeof *message);
+    if (own->is_check) message[EB_MESSAGE_NEXT_DUE] = (int64_t)eb_policy_next_check(own->start, is_small(transfer));
+    message[EB_MESSAGE_NUM] = segments->num;
+    memcpy(message + EB_MESSAGE_ENDS, segments->first_byte + 1, (size_t)segments->num * sizeof *message);
   }
-}
-
-/* The segments for which a message needs memory. */
-static int most_segments(const int64_t *message) {
-  return (int)(message[MESSAGE_NUM] > message[MESSAGE_NUM_TRIED] ? message[MESSAGE_NUM] : message[MESSAGE_NUM_TRIED]);
 }
 
 /* Memory for the segments that a message names, by a path; false if there is none. */
 static bool reserve(eb_adaptation *own, int64_t *message, int path) {
-  return eb_wire_reserve(own->wire, (eb_path)path, most_segments(message), offset_in(message, path));
+  return eb_wire_reserve(own->wire, (eb_path)path, eb_message_most_segments(message), eb_message_offset(message, path));
 }
 
 /* The sender cannot use the path that is asked for. */
@@ -424,22 +386,23 @@ static void decide_without_memory(eb_adaptation *own, int64_t *message) {
   eb_kind_leave(own->kind, own);
   own->kind = NULL;
   decide(own, message); /* what is in use stays, and has its memory */
-  if (cut.num > 0 && message[MESSAGE_PATH] == EB_PATH_MESSAGE) message[MESSAGE_NUM] = write_ends(message + MESSAGE_ENDS, &cut);
+  if (cut.num > 0 && message[EB_MESSAGE_PATH] == EB_PATH_MESSAGE)
+    message[EB_MESSAGE_NUM] = eb_message_write_ends(message + EB_MESSAGE_ENDS, &cut);
 }
 
 /* Fills in where the memory is, if the message names some. */
 static void provide_memory(eb_adaptation *own, int64_t *message) {
   const eb_path asked = eb_asked_path();
   if (asked != EB_PATH_MESSAGE) {
-    if (reserve(own, message, asked)) message[MESSAGE_PATH] = message[MESSAGE_TRIED_PATH] = asked;
-    else note_refused(own, most_segments(message));
+    if (reserve(own, message, asked)) message[EB_MESSAGE_PATH] = message[EB_MESSAGE_TRIED_PATH] = asked;
+    else note_refused(own, eb_message_most_segments(message));
   }
   for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) {
-    if (!names(message, path) || reserve(own, message, path)) continue;
+    if (!eb_message_names(message, path) || reserve(own, message, path)) continue;
     /* Others of the kind may have what this channel cannot have. */
     own->paths_without_memory |= 1U << path;
     decide_without_memory(own, message);
-    const int used = (int)message[MESSAGE_PATH];
+    const int used = (int)message[EB_MESSAGE_PATH];
     if (used != EB_PATH_MESSAGE) (void)reserve(own, message, used);
     return;
   }
@@ -450,15 +413,16 @@ static void provide_memory(eb_adaptation *own, int64_t *message) {
 /* Keeps of a message what is needed when its starts begin: nothing, if the segments stay. */
 static void shrink_message(eb_adaptation *own) {
   const eb_segments *const segments = eb_wire_segments(own->wire);
-  const int64_t num = own->message[MESSAGE_NUM], num_tried = own->message[MESSAGE_NUM_TRIED];
+  const int64_t num = own->message[EB_MESSAGE_NUM], num_tried = own->message[EB_MESSAGE_NUM_TRIED];
   const size_t num_ends = (size_t)num * sizeof *own->message;
-  const eb_spread spread = spread_in(own->message);
-  if (num_tried == 0 && num == segments->num && own->message[MESSAGE_PATH] == (int64_t)segments->path &&
-      eb_spread_equal(&spread, &segments->spread) && memcmp(own->message + MESSAGE_ENDS, segments->first_byte + 1, num_ends) == 0) {
+  const eb_spread spread = eb_message_spread(own->message);
+  if (num_tried == 0 && num == segments->num && own->message[EB_MESSAGE_PATH] == (int64_t)segments->path &&
+      eb_spread_equal(&spread, &segments->spread) &&
+      memcmp(own->message + EB_MESSAGE_ENDS, segments->first_byte + 1, num_ends) == 0) {
     drop_message(own);
     return;
   }
-  int64_t *const smaller = realloc(own->message, ((size_t)(MESSAGE_ENDS + num + num_tried)) * sizeof *own->message);
+  int64_t *const smaller = realloc(own->message, ((size_t)(EB_MESSAGE_ENDS + num + num_tried)) * sizeof *own->message);
   if (smaller) own->message = smaller;
 }
 
@@ -466,49 +430,32 @@ static void shrink_message(eb_adaptation *own) {
 static int use_memory(eb_adaptation *own) {
   int rc = MPI_SUCCESS;
   for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++) {
-    const bool is_named = names(own->message, path);
+    const bool is_named = eb_message_names(own->message, path);
     if (!is_named && (int)eb_wire_segments(own->wire)->path != path) eb_wire_leave_memory(own->wire, (eb_path)path);
     if (!is_named || own->transfer->is_send) continue;
-    const int code = eb_wire_join(own->wire, (eb_path)path, *offset_in(own->message, path));
+    const int code = eb_wire_join(own->wire, (eb_path)path, *eb_message_offset(own->message, path));
     if (rc == MPI_SUCCESS) rc = code;
   }
   return rc;
 }
 
-/* Are these ends of segments of the transfer, which the path can have? A copy would go where they point. */
-static bool are_ends(const int64_t *end_byte, int64_t num, int64_t path, int64_t total_bytes) {
-  int64_t before = 0;
-  for (int64_t s = 0; s < num; before = end_byte[s++])
-    if (end_byte[s] < before || end_byte[s] > total_bytes) return false;
-  if (before != total_bytes || path < EB_PATH_MESSAGE || path >= EB_NUM_PATHS) return false;
-  return path == EB_PATH_MESSAGE || num <= EB_NODE_MAX_SEGMENTS;
-}
-
-static bool is_valid(const eb_adaptation *own) {
-  const int64_t *const message = own->message, num = message[MESSAGE_NUM], num_tried = message[MESSAGE_NUM_TRIED];
-  const int64_t total_bytes = own->transfer->total_bytes;
-  if (num < 1 || num > eb_tags_max_segments(&eb_domain.tags) || num_tried < 0 || num_tried > EB_CUT_MAX_SEGMENTS) return false;
-  return are_ends(message + MESSAGE_ENDS, num, message[MESSAGE_PATH], total_bytes) &&
-         (num_tried == 0 || are_ends(message + MESSAGE_ENDS + num, num_tried, message[MESSAGE_TRIED_PATH], total_bytes));
-}
-
 /* Takes over the numbers of a message. */
 static int apply(eb_adaptation *own) {
   const int64_t *const message = own->message;
-  if (message[MESSAGE_TOTAL] != own->transfer->total_bytes) return MPI_ERR_TRUNCATE;
-  if (!is_valid(own)) return MPI_ERR_INTERN;
-  own->next_due = (uint64_t)message[MESSAGE_NEXT_DUE];
-  own->feedback_from = (uint64_t)message[MESSAGE_FEEDBACK_FROM];
-  own->feedback_end = (uint64_t)message[MESSAGE_FEEDBACK_END];
+  if (message[EB_MESSAGE_TOTAL] != own->transfer->total_bytes) return MPI_ERR_TRUNCATE;
+  if (!eb_message_is_valid(message, own->transfer->total_bytes, eb_tags_max_segments(&eb_domain.tags))) return MPI_ERR_INTERN;
+  own->next_due = (uint64_t)message[EB_MESSAGE_NEXT_DUE];
+  own->feedback_from = (uint64_t)message[EB_MESSAGE_FEEDBACK_FROM];
+  own->feedback_end = (uint64_t)message[EB_MESSAGE_FEEDBACK_END];
   return use_memory(own);
 }
 
 static int exchange_message(eb_adaptation *own) {
   const int peer = own->transfer->wire_peer, tag = eb_wire_segmentation_tag(own->wire);
-  const size_t most = MESSAGE_ENDS + (size_t)eb_tags_max_segments(&eb_domain.tags) + EB_CUT_MAX_SEGMENTS;
+  const size_t most = EB_MESSAGE_ENDS + (size_t)eb_tags_max_segments(&eb_domain.tags) + EB_CUT_MAX_SEGMENTS;
   const size_t max_bytes = most * sizeof *own->message;
   if (!own->message && !(own->message = malloc(max_bytes))) return MPI_ERR_NO_MEM;
-  own->message[MESSAGE_START] = 0; /* nothing has come */
+  own->message[EB_MESSAGE_START] = 0; /* nothing has come */
   if (!own->transfer->is_send)
     return PMPI_Irecv(own->message, (int)max_bytes, MPI_BYTE, peer, tag, eb_domain.comm, eb_wire_segmentation_request(own->wire));
   decide(own, own->message);
@@ -516,8 +463,8 @@ static int exchange_message(eb_adaptation *own) {
   int rc = apply(own);
   if (rc != MPI_SUCCESS) return rc;
   if (own->feedback_end <= own->start) drop_record(own);
-  const int64_t num = own->message[MESSAGE_NUM] + own->message[MESSAGE_NUM_TRIED];
-  const size_t num_bytes = (MESSAGE_ENDS + (size_t)num) * sizeof *own->message;
+  const int64_t num = own->message[EB_MESSAGE_NUM] + own->message[EB_MESSAGE_NUM_TRIED];
+  const size_t num_bytes = (EB_MESSAGE_ENDS + (size_t)num) * sizeof *own->message;
   rc = eb_send_queue_send(EB_SEND_CONTROL, own->message, num_bytes, peer, tag, eb_domain.comm);
   shrink_message(own);
   return rc;
@@ -533,88 +480,22 @@ int eb_adaptation_start(eb_adaptation *own, uint64_t start) {
 
 int eb_adaptation_finish(eb_adaptation *own) {
   const int rc = is_due(own) ? apply(own) : MPI_SUCCESS;
-  if (rc == MPI_SUCCESS && own->message && (uint64_t)own->message[MESSAGE_START] == own->start) shrink_message(own);
+  if (rc == MPI_SUCCESS && own->message && (uint64_t)own->message[EB_MESSAGE_START] == own->start) shrink_message(own);
   if (rc != MPI_SUCCESS || !has_feedback(own)) return rc;
   const eb_feedback feedback = {.start = own->start, .done_s = own->arrived_s};
   return eb_feedback_send(own->transfer->wire_peer, eb_wire_feedback_tag(own->wire), &feedback);
-}
-
-/* ---- Messages of which a receiver that has failed does not know whether they have come ---- */
-
-/* They may name memory in which their senders would wait for it. */
-typedef struct unread {
-  struct unread *next;
-  eb_transfer transfer;
-  unsigned paths_joined; /* bits: the receiver has refused their memory */
-  int64_t *message;
-  MPI_Request request;
-} unread;
-
-static unread *first_unread; /* under eb_lock */
-
-static void decline(unread *of) {
-  for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++)
-    if (names(of->message, path) && !(of->paths_joined & 1U << path))
-      eb_wire_decline(&of->transfer, (eb_path)path, *offset_in(of->message, path));
-}
-
-static void end_unread(unread *of) {
-  free(of->message);
-  free(of);
 }
 
 bool eb_adaptation_abandon(eb_adaptation *own) {
   MPI_Request *const request = eb_wire_segmentation_request(own->wire);
   if (own->transfer->is_send || !is_due(own) || !own->message) return false;
   const bool has_come = *request == MPI_REQUEST_NULL;
-  if (has_come && (uint64_t)own->message[MESSAGE_START] != own->start) return false;
-  unread *const made = malloc(sizeof *made);
-  if (!made) return false;
-  *made = (unread){.transfer = *own->transfer, .message = own->message, .request = *request};
+  if (has_come && (uint64_t)own->message[EB_MESSAGE_START] != own->start) return false;
+  unsigned paths_joined = 0;
   for (int path = EB_PATH_RING; path < EB_NUM_PATHS; path++)
-    if (eb_wire_has_memory(own->wire, (eb_path)path)) made->paths_joined |= 1U << path;
+    if (eb_wire_has_memory(own->wire, (eb_path)path)) paths_joined |= 1U << path;
+  if (!eb_unread_keep(own->transfer, paths_joined, own->message, *request)) return false;
   own->message = NULL;
   *request = MPI_REQUEST_NULL;
-  if (has_come) {
-    decline(made);
-    end_unread(made);
-    return false;
-  }
-  eb_lock();
-  made->next = first_unread;
-  first_unread = made;
-  eb_unlock();
-  return true;
-}
-
-int eb_adaptation_progress(void) {
-  int num = 0;
-  if (!__atomic_load_n(&first_unread, __ATOMIC_RELAXED)) return 0;
-  eb_lock();
-  for (unread **at = &first_unread; *at;) {
-    unread *const of = *at;
-    int has_come = 0;
-    const int rc = PMPI_Test(&of->request, &has_come, MPI_STATUS_IGNORE);
-    if (rc == MPI_SUCCESS && !has_come) {
-      num++;
-      at = &of->next;
-      continue;
-    }
-    if (rc == MPI_SUCCESS) decline(of);
-    *at = of->next;
-    end_unread(of);
-  }
-  eb_unlock();
-  return num;
-}
-
-void eb_adaptation_cancel(void) {
-  eb_lock();
-  for (unread *of; (of = first_unread);) {
-    first_unread = of->next;
-    PMPI_Cancel(&of->request);
-    PMPI_Wait(&of->request, MPI_STATUS_IGNORE);
-    end_unread(of);
-  }
-  eb_unlock();
+  return !has_come;
 }

@@ -24,7 +24,7 @@ typedef struct {
   eb_wire *wire;
   uint64_t start;    /* the current one, from 1 */
   uint64_t next_due; /* the start in which the next segmentation message is sent */
-  int64_t *message;  /* the last one while something of it is still to be done, or the receive's memory: see adaptation.c */
+  int64_t *message;  /* the last one while something of it is still to be done, or the receive's memory: see message.h */
   uint64_t feedback_from, feedback_end; /* the starts with feedback that the last message named */
   eb_kind *kind;            /* a sender's, once it is known */
   uint64_t reported;        /* starts that the kind's policy knows of */
@@ -80,9 +80,5 @@ int eb_adaptation_finish(eb_adaptation *adaptation);
 /* A receiver has failed in a start: what the message of that start names, if one is due, is declined, as soon as it has come:
  * true if it is still awaited, so that its tag is in use. */
 bool eb_adaptation_abandon(eb_adaptation *adaptation);
-/* Looks for such messages; returns how many are still awaited. Cheap if there are none. */
-int eb_adaptation_progress(void);
-/* They are awaited no longer. */
-void eb_adaptation_cancel(void);
 
 #endif

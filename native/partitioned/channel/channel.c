@@ -1,6 +1,7 @@
 /* A start of a channel, from MPI_Start to its status: begun, made ready partition by partition, finished. */
 #include "partitioned/channel/channel.h"
 
+#include "partitioned/adaptation/unread.h"
 #include "partitioned/channel/issue.h"
 #include "partitioned/channel/send.h"
 #include "partitioned/domain/send_queue.h"
@@ -81,7 +82,7 @@ static int adopt_segments(eb_channel *channel) {
 static int begin(eb_channel *channel) {
   eb_wire *const wire = &channel->wire;
   eb_send_queue_progress();
-  (void)eb_adaptation_progress();
+  (void)eb_unread_progress();
   (void)eb_node_direct_progress();
   channel->num_starts++;
   eb_tracking_advance(&channel->tracking);

@@ -1,6 +1,7 @@
 /* Whether all of a transfer, or a partition of it, has arrived: tested or waited for, by one thread at a time. */
 #include <sched.h>
 
+#include "partitioned/adaptation/unread.h"
 #include "partitioned/channel/channel.h"
 #include "partitioned/channel/issue.h"
 #include "partitioned/domain/domain.h"
@@ -58,7 +59,7 @@ static int unpack(eb_channel *channel, bool all) {
 static int prepare(eb_channel *channel, bool *ready) {
   *ready = false;
   eb_send_queue_progress();
-  (void)eb_adaptation_progress();
+  (void)eb_unread_progress();
   (void)eb_node_direct_progress();
   if (channel->is_deferred) {
     const int rc = eb_channel_post_deferred(channel);
