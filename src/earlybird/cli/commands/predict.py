@@ -23,11 +23,11 @@ from earlybird.cli.options.shared import (
     load_profiles,
 )
 from earlybird.cli.options.values import OneOf
+from earlybird.cli.session.exchanges import load_exchange
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS, variant_of
 from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
-from earlybird.data.pattern import load_fitting_pattern
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.predict import COMBINE, MIXED, SHARES, Predictor, choose_model, predict_exchange
 from earlybird.predict.equal_nodes import equal_nodes, node_numbers, one_node
@@ -144,14 +144,14 @@ def predict(
             "--tolerance": tolerance, "--packing": packed,
         }  # fmt: skip
         _check_machine_options([name for name, value in others.items() if value], layout)
-        pattern, described = load_fitting_pattern(patterns[0]), parse_simulated_machine(machine)
+        pattern, described = load_exchange(patterns[0]), parse_simulated_machine(machine)
         where = parse_layout(str(layout), map_by)
         print_prediction(predict_on_machine(pattern, where, described), format, pattern)
         return
     if model == LINKS:
         raise InputError(f"the model {LINKS} needs --machine instead of --profile; give it, or another model")
     joined = changed_profile(load_profiles(profile), settings or ())
-    pattern = load_fitting_pattern(patterns[0])
+    pattern = load_exchange(patterns[0])
     if nodes is not None:
         layouts = [equal_nodes(pattern, count, sockets, joined, map_by) for count in node_numbers(nodes)]
     elif layout is not None:
