@@ -116,6 +116,9 @@ static eb_awaited_request *latest(uint64_t key, uint32_t but) {
   return last;
 }
 
+/* A free place has no key: what is 0 is no request. */
+bool eb_awaited_knows(uint64_t key) { return key != 0 && oldest(key) != EB_AWAITED_REQUESTS; }
+
 bool eb_awaited_complete(uint64_t key, eb_awaited_request *request) {
   uint32_t place;
   uint64_t expected;

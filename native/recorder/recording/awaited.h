@@ -182,6 +182,9 @@ static inline void eb_awaited_forget(uint64_t key) {
   if (eb_awaited_started_keys[eb_awaited_started_at(key)] == key) eb_awaited_started_keys[eb_awaited_started_at(key)] = 0;
 }
 
+/* Whether a request of this key has a place. */
+bool eb_awaited_knows(uint64_t key);
+
 /* It has completed, or is given up; `request`: as it was. False: it has no place. */
 bool eb_awaited_complete(uint64_t key, eb_awaited_request *request);
 
