@@ -35,6 +35,7 @@ from earlybird.predict.exchange import used_levels
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
+from earlybird.predict.reuse import reuse_note
 from earlybird.predict.what_if import changed_profile, sensitivities, unused_settings
 from earlybird.predict.what_if import tolerance as tolerances
 from earlybird.present.render.data import Format
@@ -164,8 +165,8 @@ def predict(
     options = variant_of(chosen.name, share, mixed, combine)
     asked = {"settings": settings, "combine": combine if combine != COMBINE[0] else None}
     given = chosen.to_json() | {name: value for name, value in asked.items() if value}
-    for remark in unused_settings(settings or (), pattern, layouts):
-        note(remark)
+    for unused in unused_settings(settings or (), pattern, layouts):
+        note(unused)
     if nodes is not None:
         counts = node_counts(pattern, layouts, joined, chosen.name, **options)
         print_node_counts(replace(counts, extra=given), format)
@@ -178,6 +179,8 @@ def predict(
             print_tolerance(replace(tolerances(*arguments), extra=given), format)
     else:
         prediction = predict_exchange(pattern, layouts[0], joined, chosen.name, packing=packed, **options)
+        if reused := reuse_note(pattern, layouts[0], joined):
+            note(reused)
         more = {
             name: value for name, value in given.items() if name != "combine"
         }  # which it has if it matters
