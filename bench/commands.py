@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from earlybird.data.errors import InputError
 from earlybird.machine import flavours
 from earlybird.present.render.notes import note
 from earlybird.toolchain.build import is_built
@@ -54,8 +55,12 @@ def built_mpis() -> list[str]:
 
 
 def chosen_flavours(names: Sequence[str] | None) -> list[flavours.Flavour]:
-    """Those named by --mpi, else all built; raises InputError for one that is unknown or not installed."""
-    return [flavours.find_flavour(name) for name in names or built_mpis()]
+    """Those named by --mpi, else all built; raises InputError for one that is unknown or not installed, and
+    if there is none."""
+    chosen = names or built_mpis()
+    if not chosen:
+        raise InputError("no MPI is built here; run `earlybird build`")
+    return [flavours.find_flavour(name) for name in chosen]
 
 
 def earlybird(*arguments: Any, env: dict[str, str] | None = None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from bench.commands import chosen_flavours, say
 from earlybird.data.contexts import context_variables
 from earlybird.machine.flavours import Flavour
 from earlybird.present.render.terminal import print_rows
-from earlybird.toolchain.build import native_prefix, native_sources
+from earlybird.toolchain.build import native_prefix, native_sources, require_library
 from tests.partitioned import PLANS_FROM_64_BYTES, run_cases, run_ranks
 
 TRANSFERS = 1_000_000
@@ -89,6 +89,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--lanes", type=int, nargs="+", default=LANES, help=f"to draw from; default {LANES}")
     options = parser.parse_args(list(arguments))
     flavours = chosen_flavours(options.mpi)
+    for flavour in flavours:
+        require_library(flavour)
     rows = [_soak(flavour, options) for flavour in flavours]
     print_rows(["MPI", "transfers", "launches", "with a tool", "Fortran", "minutes", "failed"], rows)
     return 0

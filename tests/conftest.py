@@ -22,11 +22,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["EARLYBIRD_CACHE"] = "off"
 
 from earlybird.data.errors import EarlybirdError
-from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
 from earlybird.toolchain.build import is_built, native_prefix, own_prefix
-from tests import selection
+from tests import left_files, selection
 from tests import slurm as real_slurm
 
 # Without bytecode, each of the hundreds of processes that tests start would compile all modules again, which
@@ -62,6 +61,7 @@ BUILT = [name for name in WHEELS if _usable(name)]
 
 
 _left_out: Counter[str] = Counter()
+_begun_s = time.time()
 
 
 def pytest_addoption(parser):
@@ -129,9 +129,10 @@ def pytest_testnodedown(node):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """The tests that did not run, by cause, those that ran a second time, and the files in which most of the
-    time of a session goes."""
+    """The tests that did not run, by cause, those that ran a second time, what ranks that tests have killed
+    left, and the files in which most of the time of a session goes."""
     stats = terminalreporter.stats
+    left = left_files.remove_left(_begun_s)  # by now no worker runs tests
     if getattr(config, "cache", None):
         config.cache.set(selection.CACHE_KEY, selection.passed_ids(stats))
     causes = selection.skip_causes(stats) + _left_out
@@ -144,6 +145,9 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.section(f"{len(second_runs)} tests that measure time run a second time")
         for line in second_runs:
             terminalreporter.write_line(line)
+    if left:
+        terminalreporter.section(f"{len(left)} files that jobs left in /dev/shm are removed")
+        terminalreporter.write_line(", ".join(left))
     seconds = Counter()
     for report in (one for reports in stats.values() for one in reports):
         if isinstance(report, pytest.TestReport):
@@ -171,14 +175,6 @@ def _turn(alone: bool) -> Iterator[None]:
         fcntl.flock(running, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(next_one, fcntl.LOCK_UN)
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def nothing_left_in_tmp():
-    """Launchers that tests start and kill by themselves leave files in /tmp."""
-    begun_s = time.time()
-    yield
-    remove_left(begun_s, pids=())
 
 
 def require_mpi(name: str) -> None:

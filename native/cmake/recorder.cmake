@@ -39,6 +39,7 @@ add_library(earlybird_recorder SHARED
   recorder/recording/requests.c
   recorder/recording/samples.c
   recorder/recording/settings.c
+  recorder/recording/shared_memory.c
   recorder/recording/table.c
   recorder/recording/trace.c
   recorder/recording/windows.c

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/launch_record.hpp"
+#include "harness/machine/shared_memory.hpp"
 #include "harness/text/refuse.hpp"
 
 namespace earlybird {
@@ -12,9 +13,11 @@ namespace earlybird {
 namespace {
 
 // Levels are ordered (MPI 4.1 section 11.2.1).
-int start_mpi(int *argc, char ***argv, int threads, int required) {
+int start_mpi(int *argc, char ***argv, const Request &request, int required) {
+  const int threads = request.threads;
   int provided;
   MPI_Init_thread(argc, argv, required, &provided);
+  note_shared_memory(request.out + ".shared");
   if (provided < required)
     refuse("--threads is " + std::to_string(threads) + " and this MPI provides thread level " + thread_level_name(provided) + "; " +
            thread_level_name(required) + " is required; give " + (threads > 1 ? "--threads 1 or " : "") + "another --mpi");
@@ -36,7 +39,7 @@ int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &
                 const std::function<void()> &end) {
   const Request request = read_request(argc, argv);
   const int usual = request.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-  const int provided = start_mpi(&argc, &argv, request.threads, thread_level ? thread_level(request) : usual);
+  const int provided = start_mpi(&argc, &argv, request, thread_level ? thread_level(request) : usual);
   {
     Team team(MPI_COMM_WORLD);
     require_connected(team, request.ranks);

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -332,6 +333,18 @@ def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch, kernel, extra):
     points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": size} | extra for size in (99, 100)]
     launched = launch(mpi, tmp_path, kernel, points, "1x1x2")
     assert [sample.validated for sample in launched.samples] == [True, False]
+
+
+def test_a_launch_that_is_refused_leaves_no_shared_memory(mpi, tmp_path):
+    """Its ranks end without MPI_Finalize, before anybody has looked at them."""
+    points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "new"}]
+    request = Request("0", "pingpong", points, parse_layout("1x1x2"), RULES, None, 300, 120)
+    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *_: None)
+    assert "give vary or reuse" in launched.cause
+    reported = (tmp_path / "samples.ndjson.shared").read_text().split()
+    assert reported or mpi == "intel"  # which leaves no name
+    assert all(path.startswith("/dev/shm/") for path in reported)
+    assert [path for path in reported if Path(path).exists()] == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pty
 import random
+import re
 import signal
 import subprocess
 import time
@@ -472,3 +473,21 @@ def test_ranks_on_one_core_wait_for_it(any_mpi, compiled, tmp_path):
     if any(one.core_wait_s is None for one in recording.ranks.values()):
         pytest.skip("this kernel does not count how long a thread waits for a core")
     assert 0.5 < recording.core_wait_share <= 1
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [(["record"], "abort"), (["record"], "exit"), (["exec", "--stuck", "60s"], "kill")],
+    ids=["abort", "exit", "kill"],
+)
+def test_ranks_that_end_at_once_leave_no_shared_memory(mpi, compiled, own_process, command, end):
+    flavour = find_flavour(mpi)
+    if not library_path(flavour).with_name(RECORDER).exists():
+        pytest.skip(f"the recorder is not built for {mpi}")
+    launch = ["mpiexec", "-n", "2", *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+    program = compiled(flavour, "ends_at_once")
+    ended = own_process(*command, "--mpi", mpi, "-o", "rec", "--", *launch, program, end, check=False)
+    assert ended.returncode != 0
+    # Lines of two ranks may be mixed; earlybird's own pages have a test of their own.
+    mapped = set(re.findall(r"/dev/shm/[\w.-]+$", ended.stdout, re.MULTILINE))
+    assert [path for path in mapped if Path(path).exists()] == []

@@ -78,3 +78,20 @@ def test_of_too_many_requests_nothing_is_concluded(mpi, compiled, tmp_path):
     with watched(mpi, compiled, tmp_path, "many"):
         for state in states_at_the_end(tmp_path / "rec").values():
             assert not state.counts_all and not state.requests
+
+
+@pytest.mark.parametrize("mode", ["watched", "recorded"])
+def test_the_error_of_a_program_is_that_of_its_own_call(mpi, compiled, tmp_path, mode):
+    """What is no request is not shown to the MPI before MPI_Request_free is."""
+    flavour = find_flavour(mpi)
+    if not library_path(flavour).with_name(RECORDER).exists():
+        pytest.skip(f"the recorder is not built for {mpi}")
+    command = ["exec", "--stuck", "60s"] if mode == "watched" else ["record"]
+    ended = subprocess.run(
+        [EARLYBIRD, *command, "--mpi", mpi, "-o", "rec", "--",
+         "mpiexec", "-n", "1", compiled(flavour, "free_no_request", ["-g"])],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    output = ended.stdout + ended.stderr
+    assert ended.returncode != 0
+    assert "Request_free" in output and "Request_get_status" not in output, output

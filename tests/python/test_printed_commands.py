@@ -215,6 +215,13 @@ def test_launch_options_are_those_of_the_profile_or_of_its_context():
     assert LaunchOptions.of(local).arguments == []
 
 
+def test_a_command_names_no_cluster_that_has_ended_with_the_demo():
+    of_demo = LaunchOptions(launcher="cluster:demo-4711", mpi="mpich")
+    assert of_demo.arguments == ["--launcher", "cluster:NAME", "--mpi", "mpich"]
+    assert of_demo.to_json()["launcher"] == "cluster:demo-4711"
+    assert LaunchOptions(launcher="cluster:demo-mine").arguments == ["--launcher", "cluster:demo-mine"]
+
+
 def test_the_cluster_of_a_recorded_command_is_known():
     assert virtual_cluster(("earlybird", "cluster", "mpiexec", "--name", "p", "--", "./app")) == "cluster:p"
     assert virtual_cluster(("/bin/earlybird", "cluster", "mpiexec", "--", "./app")) == "cluster:virtual"

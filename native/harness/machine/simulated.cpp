@@ -1,4 +1,4 @@
-// Clock and cores of a machine simulated by SimGrid; replaces real_clock.cpp and cores.cpp.
+// Clock and cores of a machine simulated by SimGrid; replaces real_clock.cpp, cores.cpp and shared_memory.cpp.
 //
 // Every core is a SimGrid host named NODE-socketS-coreC in the platform that src/earlybird/launch/simgrid.py writes; the
 // processor name of a rank gives its location.
@@ -10,6 +10,7 @@
 
 #include "harness/machine/clock.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/machine/shared_memory.hpp"
 #include "harness/text/refuse.hpp"
 
 namespace earlybird {
@@ -55,5 +56,8 @@ std::vector<Cpu> allowed_cpus() { return {location().cpu}; }
 
 // A simulated rank stays on its core.
 void bind_to(const std::vector<Cpu> &) {}
+
+// Simulated ranks are threads of one process, which has none.
+void note_shared_memory(const std::string &) {}
 
 }  // namespace earlybird

@@ -5,6 +5,7 @@
 #include "interpose/objects/identity.h"
 #include "recorder/calls/wrap.h"
 #include "recorder/recording/hidden.h"
+#include "recorder/recording/shared_memory.h"
 
 /* By it libearlybird knows that a recorder before it hides none of its calls: EARLYBIRD_RECORDER_MARK. */
 EB_EXPORT const char earlybird_recorder_passes_on = 1;
@@ -32,6 +33,7 @@ static int leave(int rc, const eb_call *call, double begin_s, eb_caller caller) 
   if (--depth > 0 || rc != MPI_SUCCESS) return rc;
   const double took_s = eb_now_s() - begin_s;
   eb_bindings_redirect(); /* of plug-ins that the MPI has loaded */
+  eb_shared_memory_report();
   eb_clock_settle();
   eb_recorder_begin();
   eb_span span = eb_span_open_of(call, caller);

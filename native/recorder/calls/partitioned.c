@@ -28,11 +28,12 @@ EB_WRAP(MPI_Precv_init,
         (buf, partitions, count, datatype, source, tag, comm, info, request),
         created(&span, call, rc, EB_REQUEST_PARTITIONED_RECEIVE, partitions, (int64_t)count, datatype, source, tag, comm, request))
 /* Partitions that are ready count before the call: the message may be sent, and complete, within it. */
-#define READY(num) \
-  if (span.thread) eb_awaited_ready(eb_request_key(request), (uint32_t)(num))
-EB_WRAP_ABOUT(EB_CALL_PART, MPI_Pready, (int partition, MPI_Request request), (partition, request), READY(1), EB_ONLY_TIME)
+#define READY(first, last) \
+  if (span.thread) eb_awaited_ready(eb_request_key(request), first, last)
+EB_WRAP_ABOUT(EB_CALL_PART, MPI_Pready, (int partition, MPI_Request request), (partition, request), READY(partition, partition),
+              EB_ONLY_TIME)
 EB_WRAP_ABOUT(EB_CALL_PART, MPI_Pready_range, (int partition_low, int partition_high, MPI_Request request),
-              (partition_low, partition_high, request), READY(partition_high - partition_low + 1), EB_ONLY_TIME)
+              (partition_low, partition_high, request), READY(partition_low, partition_high), EB_ONLY_TIME)
 EB_WRAP_POLL(MPI_Parrived, (MPI_Request request, int partition, int *flag), (request, partition, flag), EB_ONLY_TIME)
 
 /* Under a name of our own, because headers differ in a const of its list. */
@@ -40,7 +41,7 @@ EB_CALL_OF(EB_CALL_PART, MPI_Pready_list);
 EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Request request) __asm__("MPI_Pready_list");
 EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Request request) {
   eb_span span = eb_span_begin(&MPI_Pready_list_call);
-  READY(length);
+  for (int p = 0; p < length; p++) READY(partitions[p], partitions[p]);
   const int rc = ((int (*)(int, const int *, MPI_Request))eb_call_next(&MPI_Pready_list_call))(length, partitions, request);
   if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Pready_list_call), NULL, EB_PEER_NONE, 0);

@@ -112,13 +112,18 @@ EB_QUICK_WAY(MPI_Startall, (int count, MPI_Request requests[]), (count, requests
 }
 
 /* A receive that MPI_Request_get_status has seen complete is freed without a wait. One that is still active is forgotten:
- * nothing reports its size any more. What is not known is a send, or of a collective. */
-static void count_before_free(const eb_span *span, MPI_Request request) {
+ * nothing reports its size any more. What is not known is a send, or of a collective, whose status changes nothing: or it is no
+ * request at all, and the error is that of the program's own call. Return how many that were open are closed with it. */
+static uint32_t count_before_free(const eb_span *span, MPI_Request request) {
   MPI_Status status;
   eb_request known;
   int is_complete = 0;
   const uint64_t key = eb_request_key(request);
-  if (PMPI_Request_get_status(request, &is_complete, &status) != MPI_SUCCESS) return;
+  if (!eb_awaited_knows(key) && !eb_requests_know(key)) {
+    eb_awaited_forget(key);
+    return 1;
+  }
+  if (PMPI_Request_get_status(request, &is_complete, &status) != MPI_SUCCESS) return 0;
   bool was_open = is_complete && eb_request_completed(span, key, eb_requests_ticket(key), true, &status);
   (void)eb_awaited_complete(key, &(eb_awaited_request){0});
   if (eb_requests_remove(key, is_complete, &known)) {
@@ -127,19 +132,21 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
   } else if (!is_complete) {
     was_open = true;
   }
-  eb_span_closed(span, was_open);
+  return was_open;
 }
 
 EB_CALL(MPI_Request_free);
 EB_EXPORT int MPI_Request_free(MPI_Request *request) {
   eb_span span = eb_span_begin(&MPI_Request_free_call);
   uint64_t own_ticks = 0;
+  uint32_t num_closed = 0;
   if (span.thread) {
-    if (eb_span_may_complete(&span) && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
+    if (eb_span_may_complete(&span) && *request != MPI_REQUEST_NULL) num_closed = count_before_free(&span, *request);
     if (eb_recorder_counts()) own_ticks = eb_recorder_ticks() - span.begin_ticks;
   }
   const int rc = EB_NEXT(MPI_Request_free)(request);
   if (eb_span_returned(&span, rc)) {
+    if (rc == MPI_SUCCESS) eb_span_closed(&span, num_closed);
     span.ticks -= own_ticks;
     eb_add_call(&span, eb_call_number(&MPI_Request_free_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);

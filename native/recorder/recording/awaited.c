@@ -116,6 +116,9 @@ static eb_awaited_request *latest(uint64_t key, uint32_t but) {
   return last;
 }
 
+/* A free place has no key: what is 0 is no request. */
+bool eb_awaited_knows(uint64_t key) { return key != 0 && oldest(key) != EB_AWAITED_REQUESTS; }
+
 bool eb_awaited_complete(uint64_t key, eb_awaited_request *request) {
   uint32_t place;
   uint64_t expected;
@@ -145,9 +148,14 @@ void eb_awaited_mark(uint64_t key, uint32_t thread) {
   __atomic_store_n(&place->serial, call->serial, __ATOMIC_RELAXED);
 }
 
-void eb_awaited_ready(uint64_t key, uint32_t num) {
-  eb_awaited_request *const place = latest(key, EB_OPEN_CALLS_MAX);
-  if (place) (void)__atomic_fetch_add(&place->num_ready, num, __ATOMIC_RELAXED);
+/* Threads of a rank make partitions ready at the same time. What is no range is an error of the program, for the MPI to report. */
+void eb_awaited_ready(uint64_t key, int first, int last) {
+  eb_awaited_request *const request = first >= 0 && first <= last ? latest(key, EB_OPEN_CALLS_MAX) : NULL;
+  if (!request) return;
+  uint64_t *const ready = eb_page_current->ready[request - eb_page_current->requests];
+  for (int p = first; p <= last && p < EB_AWAITED_PARTITIONS; p++)
+    (void)__atomic_fetch_or(&ready[p / 64], UINT64_C(1) << p % 64, __ATOMIC_RELAXED);
+  (void)__atomic_fetch_add(&request->num_ready, (uint32_t)(last - first) + 1, __ATOMIC_RELAXED);
 }
 
 /* Two threads may add the same one, whose counts the reader adds up. */

@@ -12,7 +12,7 @@
 
 #include "recorder/recording/open_calls.h"
 
-#define EB_AWAITED_MAGIC 0x3354494157424245u /* "EBBWAIT3" */
+#define EB_AWAITED_MAGIC 0x3454494157424245u /* "EBBWAIT4" */
 #define EB_BYTES_UNKNOWN UINT64_MAX
 #define EB_AWAITED_TAKEN UINT64_MAX /* the key of a place that is being written, or emptied */
 enum {
@@ -25,6 +25,7 @@ enum {
   EB_AWAITED_ENTERED = 4, /* collectives of a communicator that are kept */
   EB_AWAITED_NAME = 64,
   EB_AWAITED_STARTED = 256, /* persistent requests of which it is remembered what they are */
+  EB_AWAITED_PARTITIONS = 512, /* of a partitioned send, the first: it is kept which of them are ready */
 };
 
 /* Tags of what MPI_Win_post and MPI_Win_complete tell other ranks, as messages on the window. */
@@ -127,6 +128,7 @@ typedef struct {
   uint64_t keys[EB_AWAITED_REQUESTS]; /* of the requests; 0: free. The first that a key may have are in one line of a cache */
   eb_awaited_request requests[EB_AWAITED_REQUESTS];
   eb_awaited_channel channels[EB_AWAITED_CHANNELS];
+  uint64_t ready[EB_AWAITED_REQUESTS][EB_AWAITED_PARTITIONS / 64]; /* a bit for each partition, while the request is open */
 } eb_page;
 
 /* Variables that calls read: without the table of the loader. */
@@ -169,6 +171,8 @@ static inline uint32_t eb_awaited_places_of(uint64_t key) {
 uint32_t eb_awaited_place(uint64_t key, eb_awaited_kind kind);
 static inline void eb_awaited_post(uint32_t place, uint64_t key, const eb_awaited_request *request) {
   eb_page_current->requests[place] = *request;
+  for (int w = 0; w < EB_AWAITED_PARTITIONS / 64 && request->kind == EB_AWAITED_PARTITIONED_SEND; w++)
+    eb_page_current->ready[place][w] = 0;
   if (eb_awaited_is_wild(request)) eb_awaited_count_wild(1);
   __atomic_store_n(&eb_page_current->keys[place], key, __ATOMIC_RELEASE);
 }
@@ -182,6 +186,9 @@ static inline void eb_awaited_forget(uint64_t key) {
   if (eb_awaited_started_keys[eb_awaited_started_at(key)] == key) eb_awaited_started_keys[eb_awaited_started_at(key)] = 0;
 }
 
+/* Whether a request of this key has a place. */
+bool eb_awaited_knows(uint64_t key);
+
 /* It has completed, or is given up; `request`: as it was. False: it has no place. */
 bool eb_awaited_complete(uint64_t key, eb_awaited_request *request);
 
@@ -191,8 +198,8 @@ void eb_awaited_lose(void);
 /* The thread waits for it in its present call. */
 void eb_awaited_mark(uint64_t key, uint32_t thread);
 
-/* Partitions of it are ready. */
-void eb_awaited_ready(uint64_t key, uint32_t num);
+/* Its partitions from `first` to `last` are ready. */
+void eb_awaited_ready(uint64_t key, int first, int last);
 
 /* The messages with the same peer, communicator and tag; NULL: there are too many. */
 eb_awaited_channel *eb_awaited_channel_of(uint32_t communicator, int32_t peer, int32_t tag);

@@ -247,6 +247,15 @@ bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request) {
   return completed != NULL;
 }
 
+bool eb_requests_know(uint64_t key) {
+  shard *in = shard_of(key);
+  if (is_empty(in)) return false;
+  lock(in);
+  const bool is_known = find(in, key, EB_TICKET_ONLY) != NULL;
+  unlock(in);
+  return is_known;
+}
+
 bool eb_requests_remove(uint64_t key, bool is_complete, eb_request *request) {
   shard *in = shard_of(key);
   eb_awaited_forget(key);

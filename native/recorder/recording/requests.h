@@ -95,6 +95,9 @@ eb_ticket eb_requests_ticket(uint64_t key);
  * known. */
 bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request);
 
+/* Whether a request of this key is known, active or not. */
+bool eb_requests_know(uint64_t key);
+
 /* At MPI_Request_free. `is_complete`: its completion has forgotten it unless it is persistent; what else has the key is another
  * request. False: not known. */
 bool eb_requests_remove(uint64_t key, bool is_complete, eb_request *request);

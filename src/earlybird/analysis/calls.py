@@ -58,6 +58,7 @@ class CallTimes:
     calls, messages, bytes : int64 of shape (C, R); messages are those sent, otherwise those received; `bytes`
         are those of messages, otherwise of collectives.
     time_s : shape (C, R). Times of several threads of a rank add up.
+    num_threads : the largest number of threads of a rank that called the MPI.
     """
 
     names: tuple[str, ...]
@@ -67,6 +68,7 @@ class CallTimes:
     messages: np.ndarray
     bytes: np.ndarray
     time_s: np.ndarray
+    num_threads: int
 
     @cached_property
     def in_run(self) -> list[int]:
@@ -162,4 +164,5 @@ def call_times(recording: Recording) -> CallTimes:
         np.array(list(recording.ranks), dtype=np.int64),
         np.array([rank.run_s for rank in ranks]),
         calls[order], messages[order], num_bytes[order], 1e-9 * time_ns[order],
+        max((np.unique(rank.entries["thread"]).size for rank in ranks), default=0),
     )  # fmt: skip

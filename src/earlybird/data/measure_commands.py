@@ -1,5 +1,6 @@
 """Commands that make a missing measurement, with the MPI and the launcher of the profile that lacks it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -17,6 +18,10 @@ MESSAGES = " ".join(OF_MESSAGES)
 # The key of a profile with the launch options of its runs.
 MEASURED_WITH = "measured_with"
 DEFAULT_CLUSTER = "virtual"
+# The virtual cluster of `demo`, followed by the number of a process: it ends with the demo.
+DEMO_CLUSTER = "demo-"
+# In a command, for a virtual cluster that the user has or starts.
+_ANY_CLUSTER = "cluster:NAME"
 _OPTIONS = ("launcher", "hosts", "agent", "srun", "mpi")
 
 
@@ -45,7 +50,7 @@ class LaunchOptions:
             return cls.of_settings(stated)
         launcher = str(profile.context.get("launcher") or "")
         # The name of the cluster, and the simulated machine, are unknown.
-        more = {"cluster": "cluster:NAME", "simgrid": "simgrid:NODESxSOCKETSxCORES"}
+        more = {"cluster": _ANY_CLUSTER, "simgrid": "simgrid:NODESxSOCKETSxCORES"}
         return cls.of_settings(
             {"mpi": profile.context.get("flavour"), "launcher": more.get(launcher, launcher)}
         )
@@ -55,6 +60,9 @@ class LaunchOptions:
 
     @property
     def arguments(self) -> list[str]:
+        """The options as arguments of a command that a user runs later."""
+        if re.fullmatch(f"cluster:{DEMO_CLUSTER}[0-9]+", self.launcher):
+            return replace(self, launcher=_ANY_CLUSTER).arguments
         # A value that begins with a dash is no option.
         return [
             text

@@ -37,7 +37,7 @@ class Phase:
     ----------
     number : number of the phase, from 1, in the order of time spent.
     region : level set by MPI_Pcontrol during the phase.
-    steps : steps of the rank that has most of them.
+    steps : steps of the rank that has most of them, then those with calls or functions of other ranks alone.
     of_ranks : the numbers of the phase in each rank's recording, by rank.
     epochs_of : number of epochs of each rank.
     time_s : time from the first to the last call of each epoch, summed over epochs and ranks; for threads
@@ -61,7 +61,7 @@ class Phase:
 
     @property
     def calls(self) -> list[str]:
-        """The names of the calls, each once, in the order of the first epoch."""
+        """The names of the calls, each once, in the order of the first epoch; those of other ranks follow."""
         return list(dict.fromkeys(step.call for step in self.steps))
 
     @property
@@ -344,7 +344,7 @@ def _numbered(members: list[_Group]) -> list[Phase]:
         Phase(
             number=number,
             region=every[0].region,
-            steps=max((phase.steps for phase in every), key=len),
+            steps=_steps_of_all(every),
             of_ranks={rank: tuple(phases) for rank, phases in by_rank.items()},
             epochs_of={rank: sum(p.epochs for p in phases.values()) for rank, phases in by_rank.items()},
             time_s=time_s,
@@ -353,6 +353,19 @@ def _numbered(members: list[_Group]) -> list[Phase]:
         )
         for number, (time_s, by_rank, every) in enumerate(sums, 1)
     ]
+
+
+def _steps_of_all(every: Sequence[RankPhase]) -> tuple[Step, ...]:
+    """Return the steps of the rank that has most of them, followed by those with a call or function that only
+    others have, as where one side sends and the other receives."""
+    several = sorted(dict.fromkeys(phase.steps for phase in every), key=len, reverse=True)
+    steps = list(several[0])
+    known = {(step.call, step.function) for step in steps}
+    for step in (step for others in several[1:] for step in others):
+        if (step.call, step.function) not in known:
+            known.add((step.call, step.function))
+            steps.append(step)
+    return tuple(steps)
 
 
 def _file_name(path: str) -> str:

@@ -33,6 +33,7 @@ class Awaited:
         EXCLUSIVE_LOCK, or 0 if it is shared.
     posted_s : when it was started, on the clock of the rank: later ones are greater.
     partitions, num_ready : partitions of a partitioned send, and how many of these are ready.
+    unready : partitions of it that are not, in order; of many partitions the recorder keeps the first alone.
     site : address of the place that started it, for `RankState.place_of`; 0 if it is unknown.
     consumes : whether it takes the message; false for a probe.
     """
@@ -47,6 +48,7 @@ class Awaited:
     posted_s: float = 0.0
     partitions: int = 0
     num_ready: int = 0
+    unready: tuple[int, ...] = ()
     consumes: bool = True
     site: int = 0
 

@@ -14,6 +14,7 @@ from earlybird.data.rank_states import (
     COLLECTIVE,
     LOCK,
     NOTHING,
+    PARTITIONED_SEND,
     RECEIVE,
     SEND,
     Awaited,
@@ -24,10 +25,10 @@ from earlybird.data.rank_states import (
 )
 from earlybird.data.recorded_rank import ANY_PEER, NO_PEER
 
-_MAGIC, _OPEN_MAGIC = 0x3354494157424245, 0x314E45504F4245
+_MAGIC, _OPEN_MAGIC = 0x3454494157424245, 0x314E45504F4245
 _UNKNOWN = _TAKEN = 2**64 - 1
 _NUM_CALLS, _NUM_COMMUNICATORS, _NUM_MEMBERS, _NUM_REQUESTS, _NUM_CHANNELS = 63, 256, 8192, 1024, 1024
-_NUM_ENTERED, _NAME_BYTES = 4, 64
+_NUM_ENTERED, _NAME_BYTES, _NUM_PARTITIONS = 4, 64, 512
 _CALL = np.dtype(
     [
         ("begin_ticks", "u8"), ("site", "u8"), ("call", "u4"), ("communicator", "u4"), ("peer", "i4"),
@@ -79,7 +80,7 @@ _PAGE = np.dtype(
         ("open", _OPEN_HEAD), ("calls", _CALL, _NUM_CALLS), ("head", _HEAD), ("more", _MORE, _NUM_CALLS + 1),
         ("communicators", _COMMUNICATOR, _NUM_COMMUNICATORS), ("members", "i4", _NUM_MEMBERS),
         ("keys", "u8", _NUM_REQUESTS), ("requests", _REQUEST, _NUM_REQUESTS),
-        ("channels", _CHANNEL, _NUM_CHANNELS),
+        ("channels", _CHANNEL, _NUM_CHANNELS), ("ready", "u8", (_NUM_REQUESTS, _NUM_PARTITIONS // 64)),
     ]
 )  # fmt: skip
 PAGE_BYTES = _PAGE.itemsize
@@ -154,6 +155,9 @@ def read_page(path: Path) -> bytearray:
         begin, end = _TABLES["keys"][1], _TABLES["requests"][1]
         if page.count(0, begin, end) < end - begin:
             read("requests")
+            rows = np.frombuffer(page, _REQUEST, _NUM_REQUESTS, _TABLES["requests"][1])
+            if (rows["kind"] == PARTITIONED_SEND).any():
+                read("ready")
         read("channels")
     return page
 
@@ -238,12 +242,12 @@ class Page:
         locks: list[Awaited] = []
         by_thread: dict[tuple[int, int], list[Awaited]] = {}
         used = (page["keys"] != 0) & (page["keys"] != _TAKEN) & (page["requests"]["kind"] != NOTHING)
-        for row in page["requests"][used]:
+        for row, ready in zip(page["requests"][used], page["ready"][used], strict=True):
             awaited = Awaited(
                 int(row["kind"]), name_of(row["call"]), int(row["peer"]), int(row["tag"]),
                 keys.get(int(row["communicator"])), _size(row["bytes"]), int(row["number"]),
                 seconds(row["posted_ticks"]), int(row["partitions"]), int(row["num_ready"]),
-                site=int(row["site"]),
+                site=int(row["site"]), unready=_unready(row, ready),
             )  # fmt: skip
             if awaited.kind == LOCK:
                 locks.append(replace(awaited, number=awaited.tag, tag=ANY_TAG))
@@ -365,6 +369,16 @@ class Page:
 
 def _size(num_bytes: Any) -> int | None:
     return None if int(num_bytes) == _UNKNOWN else int(num_bytes)
+
+
+def _unready(row: Any, ready: np.ndarray) -> tuple[int, ...]:
+    """Return the partitions of a partitioned send that are not ready, of those of which it is kept."""
+    if row["kind"] != PARTITIONED_SEND or row["num_ready"] >= row["partitions"]:
+        return ()
+    bits = np.unpackbits(
+        ready.view(np.uint8), bitorder="little", count=min(int(row["partitions"]), _NUM_PARTITIONS)
+    )
+    return tuple(np.flatnonzero(bits == 0).tolist())
 
 
 def _awaited(

@@ -129,10 +129,18 @@ def warnings(
         waiting = found.get(level.name)
         names = [p.name for p in level.protocols if not p.extra.get("sender_waits_measured")]
         if names:
+            said = (
+                "whether senders wait for delivery is assumed from the protocol's name "
+                f"({', '.join(dict.fromkeys(names))})"
+            )
+            if len(names) == len(level.protocols) == 1:
+                wait = "wait" if level.protocols[0].sender_waits else "do not wait"
+                said = (
+                    f"one line describes all sizes and is named {names[0]}, but times alone do not show "
+                    f"which protocol the MPI uses; that senders {wait} for delivery is assumed"
+                )
             texts.append(
-                f"{level.name}: whether senders wait for delivery is assumed from the protocol's name "
-                f"({', '.join(dict.fromkeys(names))}); `{command}` measures it; fit that run together with "
-                "these runs"
+                f"{level.name}: {said}; `{command}` measures it; fit that run together with these runs"
             )
         if waiting is None:
             continue

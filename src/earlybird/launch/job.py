@@ -16,7 +16,7 @@ from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.run import Sample, sample_from_json
-from earlybird.launch import interpose, placement
+from earlybird.launch import interpose, placement, shared_memory
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.library_statistics import paths_in
 from earlybird.launch.mpiexec import Invocation
@@ -85,6 +85,8 @@ def run_kernel(
         arguments, environment = interpose.through_shim(arguments, mpi, environment, request.preload)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
+    shared = out.with_name(f"{out.name}.shared")  # see native/harness/machine/shared_memory.hpp
+    shared.touch()
 
     lines = _GrowingLines(out)
 
@@ -129,6 +131,7 @@ def run_kernel(
             progress=count_points,
             watch=_watch(job, request),
             nodes=job.nodes,
+            reported_segments=lambda: shared_memory.reported_in(shared),
         )
     except KeyboardInterrupt:
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,10 +80,12 @@ def run_tree(
     progress: Callable[[], int | None],
     watch: Callable[[], str | None] | None = None,
     nodes: Sequence[Places] = (),
+    reported_segments: Callable[[], Collection[str]] = tuple,
 ) -> Ended:
     """Run `command` until it ends, `limits` end it or `watch()` returns a cause to end it.
 
-    `nodes` are virtual nodes on which the command also starts processes.
+    `nodes` are virtual nodes on which the command also starts processes. `reported_segments()` returns the
+    paths of shared memory that its processes have reported.
 
     `progress()` is None until all ranks have started, then the number of points finished. Whatever happens,
     Ctrl-C included, every process of the job has ended when this returns or raises.
@@ -114,6 +116,7 @@ def run_tree(
             with _interrupts_deferred():
                 seen.look()
                 _end_tree(process, job)
+            seen.add_segments(reported_segments())
             # Also after success: Open MPI's daemon may be killed because it does not exit.
             seen.remove_left(is_failed=process.returncode != 0)
         text = os.pread(output, 1 << 20, 0).decode(errors="replace")
@@ -168,6 +171,10 @@ class Seen:
                 self._segments |= shared_memory.mapped_by(process.pid)
         self._looked_s = time.monotonic()
         self.next_look_s = self._looked_s + min(self._looked_s - self._begin_s, _LAST_LOOK_S)
+
+    def add_segments(self, paths: Collection[str]) -> None:
+        """Add the shared memory that processes of the job report: they may end before anybody looks."""
+        self._segments.update(paths)
 
     def look_if_due(self) -> None:
         """Call `look` if it is time to do so, or if a process has made a segment."""

@@ -16,6 +16,7 @@ from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import Recording, load_recording, save_functions
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, shortened, size_argument, whole_number
+from earlybird.launch import shared_memory
 from earlybird.launch.execution import cannot_run
 from earlybird.launch.process import Seen, descendants, orphans_adopted
 from earlybird.machine.symbols import function_names, source_lines
@@ -126,9 +127,12 @@ def run_recorded(
 ) -> int:
     """Run the command and return its exit status, as a shell's if a signal ended it. Signals to this process
     reach the command; `watch` may end it."""
-    with orphans_adopted() as seen:  # ranks may outlive a launcher that is killed
+    # Ranks may outlive a launcher that is killed, and may end before anybody looks at them.
+    with orphans_adopted() as seen, shared_memory.reports() as reports:
+        environment = environment | {"EARLYBIRD_RECORD_SHARED": str(reports)}
         status = _ended(program, arguments, environment, is_quiet, seen, watch or _NoWatch())
         if status:
+            seen.add_segments(shared_memory.reported_in(reports))
             seen.remove_left()
     return status if status >= 0 else 128 - status
 

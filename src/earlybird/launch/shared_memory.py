@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from earlybird.machine.private_folder import open_folder
 
 FOLDER = Path("/dev/shm")
 # Seen after ranks of MPICH 5.0.2 (its own and UCX's), Intel MPI 2021.18 and Open MPI 5.0 were killed.
-PREFIXES = ("mpich_shm_", "ucx_shm_posix_", "Intel_MPI_", "sm_segment.", "vader_segment.")
+PREFIXES = (
+    *("mpich_shm_", "mpich_vci_", "mpich_shar_tmp", "ucx_shm_posix_"),
+    *("Intel_MPI_", "sm_segment.", "vader_segment."),
+)
 
 
 def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str]) -> bool:
@@ -33,6 +37,27 @@ def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str])
                 with contextlib.suppress(OSError):
                     os.unlink(made[path], dir_fd=descriptor)
     return is_left
+
+
+@contextlib.contextmanager
+def reports() -> Iterator[Path]:
+    """Yield a file for the block, to which processes of this machine append the paths of what they have
+    mapped, one to a line: see native/recorder/recording/shared_memory.h."""
+    descriptor, path = tempfile.mkstemp(prefix="earlybird-shared-")
+    os.close(descriptor)
+    try:
+        yield Path(path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def reported_in(path: Path) -> set[str]:
+    """Return the paths that processes have appended to a file."""
+    try:
+        return set(path.read_text(errors="replace").splitlines())
+    except OSError:
+        return set()
 
 
 def names_made_since(since_s: float, folder: Path = FOLDER) -> set[str]:

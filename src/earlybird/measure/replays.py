@@ -27,6 +27,7 @@ from earlybird.predict import (
     over_empty_exchange,
     silent_senders,
 )
+from earlybird.predict.reuse import MIN_RATIO, reuse_note
 
 _PATTERN, _LAYOUT = "pattern.npz", "layout.csv"  # of a run of `replay`
 # What packs the messages of a replay, and what the prediction says of it: the MPI packs as much inside of
@@ -144,6 +145,11 @@ def compare_run(
     if silent := silent_senders(pattern, first.time_s, first.model):
         note(silent)
         notes.append(silent)
+    predicted_s = predictions[chosen.name].time_s if chosen.name in predictions else first.time_s
+    is_faster = predicted_s.max() >= MIN_RATIO * compared.measured_s.max()
+    if is_faster and (reused := reuse_note(pattern, layout, joined)):
+        note(reused)
+        notes.append(reused)
     packed_by = None
     if packing is not None:
         packed_by = str(samples[0].config.get("packing_by") or packing.by)

@@ -172,7 +172,10 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     if cmake is None:
         raise WorkError(f"cmake is missing; run `{path_argument(sys.executable)} -m pip install cmake ninja`")
     generator = ["-G", "Ninja"] if shutil.which("ninja", path=environment["PATH"]) else []
-    build = folder / "build"
+    build, temporary = folder / "build", folder / "tmp"
+    # What a compiler that is killed leaves ends with the build's folder.
+    temporary.mkdir()
+    environment["TMPDIR"] = str(temporary)
     _run(
         [cmake, "-S", native_sources(), "-B", build, *generator, f"-DMPI_C_COMPILER={flavour.mpicc}",
          f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release",

@@ -323,6 +323,33 @@ def test_a_partition_that_is_never_ready():
     assert "3 of 4 partitions ready" in where.sentence
 
 
+@pytest.mark.parametrize(
+    ("partitions", "ready", "text"),
+    [
+        (4, {0, 1, 3}, "3 of 4 partitions ready, not partition 2"),
+        (8, {0, 3, 4}, "3 of 8 partitions ready, not partitions 1-2 and 5-7"),
+        (8, set(), "0 of 8 partitions ready, not partitions 0-7"),
+        (20, set(range(1, 20, 2)), "10 of 20 partitions ready, not partitions 0, 2, 4, 6 and 6 more"),
+        (600, set(range(2, 512)), "510 of 600 partitions ready, not partitions 0-1 and 88 more"),
+        (600, set(range(512)), "512 of 600 partitions ready"),
+    ],
+)
+def test_partitions_that_are_not_ready_are_named_where_they_are_awaited_and_where_they_are_owed(
+    partitions, ready, text
+):
+    unready = tuple(number for number in range(min(partitions, 512)) if number not in ready)
+    sends = Awaited(
+        PARTITIONED_SEND, "MPI_Psend_init", 0, 3, WORLD, 32, partitions=partitions, num_ready=len(ready),
+        unready=unready,
+    )  # fmt: skip
+    receives = Awaited(PARTITIONED_RECEIVE, "MPI_Precv_init", 1, 3, WORLD, 32, partitions=2)
+    sentence = judge(job(inside(receives, call="MPI_Wait"), inside(sends, call="MPI_Wait"))).sentence
+    assert f"to rank 0, tag 3, {text} " in sentence
+    assert not unready or f"from rank 1, tag 3, {text}." in sentence
+    sentence = judge(job(inside(receives, call="MPI_Wait"), computing(), states={1: ENDED})).sentence
+    assert "partition" not in sentence
+
+
 def test_another_thread_may_send():
     helper = computing()
     states = job((inside(receive(1)), helper), inside(receive(0)))

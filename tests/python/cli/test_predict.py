@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.models.maxrate import maxrate_bandwidth, maxrate_time_s, slowest_time_s
 
 ROOT = Path(__file__).parents[3]
@@ -118,6 +119,19 @@ def test_fair_and_its_share_are_options(earlybird):
     )
     assert (by_message["share"], by_process["share"]) == ("message", "process")
     assert by_message["time_s"] == pytest.approx([40e-6, 22e-6, 42e-6])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".mtx"])
+@pytest.mark.parametrize("command", [["predict"], ["advise", "layout"], ["advise", "aggregate"]])
+def test_that_a_pattern_has_no_messages_is_said(earlybird, tmp_path, command, suffix):
+    path, profile = tmp_path / f"empty{suffix}", "examples/fan-out/profile.json"
+    save_pattern(Pattern([], [], []), path)
+    status, out, err = earlybird(*command, path, "--layout", "2x1x2", "--profile", profile)
+    assert status == 0 and out
+    assert f"warning: the pattern {path} has no messages\n" in err
+    assert "slowest" not in err
+    if command == ["predict"]:
+        assert err.endswith("The exchange has no messages, so that it takes no time on any rank.\n")
 
 
 def _level(bandwidth):

@@ -140,3 +140,14 @@ def test_a_thread_that_only_marks_partitions_does_not_lead():
         first, second = find_phases(replace(recording, ranks={0: one}))
         assert (first.calls, first.time_s) == (["MPI_Startall", "MPI_Waitall"], 0.2)
         assert (second.calls, round(second.time_s, 9)) == (["MPI_Pready"], time_s)
+
+
+def test_the_calls_of_both_sides_are_named():
+    master = phase("Recv1:master Waitall4:master Send2:master")
+    sides = [phase("Recv1:sweep")], [phase("Send2:sweep")], [phase("Send8:sweep"), phase("A4")]
+    messages = [(1, 1, 0, 1, 5), (2, 1, 0, 1, 5)]
+    one, _ = find_phases(recording_of(*sides, messages=messages))
+    assert sorted(one.calls) == ["MPI_Recv", "MPI_Send"] and one.functions == ["sweep"]
+    assert set(one.of_ranks) == {0, 1, 2}
+    (two,) = find_phases(recording_of([master], [phase("Recv1:master Waitall4:master Send3:work")]))
+    assert two.calls == ["MPI_Recv", "MPI_Waitall", "MPI_Send"] and two.functions == ["master", "work"]

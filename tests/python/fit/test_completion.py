@@ -7,7 +7,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, profile_from_json
-from earlybird.fit.completion import Waiting, find_waiting, with_senders
+from earlybird.fit.completion import Waiting, find_waiting, warnings, with_senders
 from earlybird.fit.observations import read_runs
 from earlybird.fit.profile import fit_profile
 from earlybird.predict.exchange import predict_exchange
@@ -318,3 +318,19 @@ def test_the_queue_model_waits_for_what_is_not_buffered():
         profile = Profile({"inter_node": Level("inter_node", (line,))})
         time_s = predict_exchange(pattern, layout, profile, "queue").time_s
         assert time_s.tolist() == pytest.approx([expected / 1e9, size / 1e9])
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["rendezvous"], "one line describes all sizes and is named rendezvous, but times alone do not show"),
+        (["eager", "rendezvous"], "assumed from the protocol's name (eager, rendezvous)"),
+    ],
+)
+def test_what_the_names_of_protocols_do_not_show_is_said(names, said):
+    protocols = tuple(
+        Protocol(name=name, min_bytes=1024 * k, latency_s=1e-6, bandwidth_bytes_per_s={1: 1e9})
+        for k, name in enumerate(names)
+    )
+    (text,) = warnings([Level(name="intra_socket", protocols=protocols)], {})
+    assert said in text and "`earlybird measure completion" in text

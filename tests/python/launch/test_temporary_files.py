@@ -1,5 +1,6 @@
 """What killed jobs leave in /tmp is removed, and nothing of a job that lives."""
 
+import mmap
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 
 from earlybird.launch import shared_memory, temporary_files
 from earlybird.launch.temporary_files import TOPOLOGY, remove_left
+from tests import left_files
 
 
 @pytest.fixture
@@ -80,3 +82,15 @@ def test_shared_memory_that_no_process_has_is_removed(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
     shared_memory.remove_left(time.time() - 60, tmp_path, only=ours)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mpich_shm_others", "other"]
+
+
+def test_tests_remove_what_no_process_has(tmp_path):
+    for name in ("mpich_shm_mapped", "mpich_shm_open", "mpich_shm_left", "other"):
+        (tmp_path / name).write_bytes(bytes(4096))
+    with open(tmp_path / "mpich_shm_mapped", "r+b") as file:
+        segment = mmap.mmap(file.fileno(), 4096)
+    with segment, open(tmp_path / "mpich_shm_open", "rb"):
+        assert left_files.remove_left(time.time() + 60, tmp_path) == []
+        assert left_files.remove_left(time.time() - 60, tmp_path) == ["mpich_shm_left"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mpich_shm_mapped", "mpich_shm_open", "other"]
+    assert len(left_files.remove_left(time.time() - 60, tmp_path)) == 2

@@ -78,6 +78,22 @@ def test_the_first_sentence_names_the_call_with_most_time_and_its_spread(eight):
     assert "earlybird pattern recording rec0 -o exchange.csv" in answer.do
 
 
+def test_where_threads_overlap_shares_say_what_100_percent_is(eight):
+    def of_two_threads(rank):
+        again = rank.entries.copy()
+        again["thread"] = 1
+        again["time_ns"] *= 10
+        return dataclasses.replace(rank, entries=np.concatenate([rank.entries, again]))
+
+    ranks = {number: of_two_threads(rank) for number, rank in eight.ranks.items()}
+    found = chapter(dataclasses.replace(eight, ranks=ranks))
+    assert "199 % of the run" in found.sentence
+    assert "Times of a rank's threads, up to 2, add up: 100 % is the run of one thread." in found.sentence
+    assert "where they overlap" in table(found, "Time by call").caption
+    alone = chapter(eight)
+    assert "threads" not in alone.sentence and "threads" not in table(alone, "Time by call").caption
+
+
 def test_waiting_is_named_with_its_cause_and_the_rank_that_is_waited_for(tmp_path):
     folder = on_disk(tmp_path / "rec", 4, ring(4))
     (answer,) = contents(material(load_recording(folder))).answers
@@ -238,6 +254,9 @@ def test_several_recordings_have_a_selector_and_names(eight):
     assert "rec1: MPI_Waitall takes the most time" in found.sentence
     captions = [one.caption for one in found.tables]
     assert len(set(captions)) == len(captions) == 18
+    first, *others = [one.do for one in found.answers]
+    assert first.count("`earlybird ") == 2 and "`--events 10000`" in first
+    assert others == [f"the commands of rec0 apply to rec{k}, too" for k in (1, 2)]
 
 
 def test_text_of_a_recording_is_escaped():

@@ -176,6 +176,19 @@ def test_a_failing_build_is_one_sentence_and_leaves_nothing_half_made(flavour, s
     assert not build.is_built(flavour)
 
 
+def test_files_of_killed_compilers_end_with_the_build(flavour, monkeypatch):
+    used, run = [], build._run
+
+    def run_and_note(command, environment, *more):
+        used.append(environment["TMPDIR"])
+        run(command, environment, *more)
+
+    monkeypatch.setattr(build, "_run", run_and_note)
+    prefix = build.build_native(flavour, silent)
+    assert used and all(folder.startswith(f"{prefix.parent}/") for folder in used)
+    assert not any(os.path.exists(folder) for folder in used)
+
+
 def test_a_build_cut_short_is_made_again(flavour):
     prefix = build.native_prefix(flavour)
     (prefix / "bin").mkdir(parents=True)

@@ -34,7 +34,7 @@ from earlybird.data.recorded_rank import ANY_PEER, NO_PEER
 if TYPE_CHECKING:
     from earlybird.analysis.stuck.verdict import Cause
 
-_MAX_RANGES, _MAX_SHOWN, _MAX_AWAITED, _MAX_APART = 8, 6, 2, 2
+_MAX_RANGES, _MAX_SHOWN, _MAX_AWAITED, _MAX_APART, _MAX_UNREADY = 8, 6, 2, 2, 4
 _WORLD = "MPI_COMM_WORLD"
 _EPOCH_CALLS = {POSTED_TAG: "MPI_Win_post", COMPLETED_TAG: "MPI_Win_complete"}
 
@@ -42,14 +42,8 @@ _EPOCH_CALLS = {POSTED_TAG: "MPI_Win_post", COMPLETED_TAG: "MPI_Win_complete"}
 def named_ranks(ranks: Iterable[int]) -> str:
     """Return ranks in order with ranges: `rank 3`, `ranks 0 and 2`, `ranks 0-5 and 7`."""
     ordered = sorted(set(ranks))
-    ranges: list[list[int]] = []
-    for rank in ordered:
-        if ranges and rank == ranges[-1][1] + 1:
-            ranges[-1][1] = rank
-        else:
-            ranges.append([rank, rank])
     texts = []
-    for first, last in ranges:
+    for first, last in _ranges(ordered):
         texts += (
             [str(first)]
             if first == last
@@ -60,6 +54,29 @@ def named_ranks(ranks: Iterable[int]) -> str:
     over = len(texts) - _MAX_RANGES
     text = labels.listed(texts) if over <= 0 else f"{', '.join(texts[:_MAX_RANGES])} and others"
     return f"rank{'s' if len(ordered) > 1 else ''} {text}"
+
+
+def _ranges(ordered: Iterable[int]) -> list[list[int]]:
+    """Return the first and the last of each range of ascending numbers."""
+    ranges: list[list[int]] = []
+    for number in ordered:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ranges
+
+
+def _ready_text(awaited: Awaited) -> str:
+    """Return how many partitions are ready and which not: `, 3 of 4 partitions ready, not partition 2`."""
+    shown = _ranges(awaited.unready)[:_MAX_UNREADY]
+    texts = [f"{first}-{last}" if last > first else f"{first}" for first, last in shown]
+    more = awaited.partitions - awaited.num_ready - sum(last - first + 1 for first, last in shown)
+    if texts and more > 0:
+        texts.append(f"{more} more")
+    noun = "partition" if len(awaited.unready) == 1 else "partitions"
+    missing = f", not {noun} {labels.listed(texts)}" if texts else ""
+    return f", {awaited.num_ready} of {awaited.partitions} partitions ready{missing}"
 
 
 def seconds(since_s: float) -> str:
@@ -88,9 +105,8 @@ def awaited_text(awaited: Awaited, state: RankState) -> str:
     sends = awaited.kind in (SEND, PARTITIONED_SEND)
     peer = "any rank" if awaited.peer == ANY_PEER else f"rank {awaited.peer}"
     tag = f", tag {awaited.tag}" if awaited.tag != ANY_TAG else ""
-    ready = ""
-    if awaited.kind == PARTITIONED_SEND:
-        ready = f", {awaited.num_ready} of {awaited.partitions} partitions ready"
+    is_partitioned = awaited.kind == PARTITIONED_SEND or awaited.unready
+    ready = _ready_text(awaited) if is_partitioned else ""
     return f" {'to' if sends else 'from'} {peer}{tag}{ready}{on}"
 
 

@@ -1,7 +1,7 @@
 """Says what each thread waits for: which ranks must act, all of them or any, before its call returns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from earlybird.analysis.stuck.messages import Messages, match
 from earlybird.data.rank_states import (
@@ -155,8 +155,14 @@ class Waiting:
             return Condition(frozenset({state.rank}), awaited=awaited)
         if awaited.kind == PARTITIONED_RECEIVE and awaited.peer in self.ranks:
             sender = partitioned_sender(self.ranks[awaited.peer], state.rank, awaited)
-            if sender is None or sender.num_ready < sender.partitions:
+            if sender is None:
                 return Condition(frozenset({awaited.peer}), awaited=awaited)
+            if sender.num_ready < sender.partitions:
+                # What the sender has not made ready is what the receive waits for.
+                lacks = replace(
+                    awaited, partitions=sender.partitions, num_ready=sender.num_ready, unready=sender.unready
+                )
+                return Condition(frozenset({awaited.peer}), awaited=lacks)
         return None
 
     def _holders(self, state: RankState, awaited: Awaited) -> frozenset[int]:

@@ -35,6 +35,7 @@ from earlybird.cli.options.shared import (
     load_profiles,
 )
 from earlybird.cli.options.values import SIZE, ListOf, above_zero
+from earlybird.cli.session.exchanges import load_exchange
 from earlybird.cli.session.progress import ProgressLine, shown_progress
 from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
@@ -42,7 +43,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import is_shape, parse_layout, require_csv_name, save_layout
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.measure_commands import replay_command
-from earlybird.data.pattern import load_fitting_pattern, save_pattern
+from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
 from earlybird.data.shell_commands import command_text, path_argument
 from earlybird.data.units import format_seconds
@@ -224,7 +225,7 @@ def layout(
     if output is not None:
         require_csv_name(output, "-o")
         check_output(output)
-    exchange = load_fitting_pattern(pattern)
+    exchange = load_exchange(pattern)
     orders = {order: place.of(exchange, joined, order) for order in (map_by, *MAPPINGS)}
     with shown_progress(quiet, silent_s=1.0) as progress:
         on_swap = partial(_show_swaps, progress, limits)
@@ -360,7 +361,7 @@ def aggregate(
     joined = load_profiles(profile)
     if output is not None and output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"-o is {output}, which exists already; give a new folder")
-    exchange = load_fitting_pattern(pattern)
+    exchange = load_exchange(pattern)
     where = place.of(exchange, joined)
     advised = advise_aggregation(exchange, where, joined, model=model)
     advice = advised.advice

@@ -23,11 +23,11 @@ from earlybird.cli.options.shared import (
     load_profiles,
 )
 from earlybird.cli.options.values import OneOf
+from earlybird.cli.session.exchanges import load_exchange
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS, variant_of
 from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
-from earlybird.data.pattern import load_fitting_pattern
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.predict import COMBINE, MIXED, SHARES, Predictor, choose_model, predict_exchange
 from earlybird.predict.equal_nodes import equal_nodes, node_numbers, one_node
@@ -35,6 +35,7 @@ from earlybird.predict.exchange import used_levels
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
+from earlybird.predict.reuse import reuse_note
 from earlybird.predict.what_if import changed_profile, sensitivities, unused_settings
 from earlybird.predict.what_if import tolerance as tolerances
 from earlybird.present.render.data import Format
@@ -144,14 +145,14 @@ def predict(
             "--tolerance": tolerance, "--packing": packed,
         }  # fmt: skip
         _check_machine_options([name for name, value in others.items() if value], layout)
-        pattern, described = load_fitting_pattern(patterns[0]), parse_simulated_machine(machine)
+        pattern, described = load_exchange(patterns[0]), parse_simulated_machine(machine)
         where = parse_layout(str(layout), map_by)
         print_prediction(predict_on_machine(pattern, where, described), format, pattern)
         return
     if model == LINKS:
         raise InputError(f"the model {LINKS} needs --machine instead of --profile; give it, or another model")
     joined = changed_profile(load_profiles(profile), settings or ())
-    pattern = load_fitting_pattern(patterns[0])
+    pattern = load_exchange(patterns[0])
     if nodes is not None:
         layouts = [equal_nodes(pattern, count, sockets, joined, map_by) for count in node_numbers(nodes)]
     elif layout is not None:
@@ -164,8 +165,8 @@ def predict(
     options = variant_of(chosen.name, share, mixed, combine)
     asked = {"settings": settings, "combine": combine if combine != COMBINE[0] else None}
     given = chosen.to_json() | {name: value for name, value in asked.items() if value}
-    for remark in unused_settings(settings or (), pattern, layouts):
-        note(remark)
+    for unused in unused_settings(settings or (), pattern, layouts):
+        note(unused)
     if nodes is not None:
         counts = node_counts(pattern, layouts, joined, chosen.name, **options)
         print_node_counts(replace(counts, extra=given), format)
@@ -178,6 +179,8 @@ def predict(
             print_tolerance(replace(tolerances(*arguments), extra=given), format)
     else:
         prediction = predict_exchange(pattern, layouts[0], joined, chosen.name, packing=packed, **options)
+        if reused := reuse_note(pattern, layouts[0], joined):
+            note(reused)
         more = {
             name: value for name, value in given.items() if name != "combine"
         }  # which it has if it matters

@@ -12,10 +12,11 @@ from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.options.packing import ReplayPackingOptions
 from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import batch_script, measuring
+from earlybird.cli.session.exchanges import load_exchange
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
-from earlybird.data.pattern import Pattern, load_fitting_pattern, load_pattern
+from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
 from earlybird.measure.continued import refuse_changes, refuse_other_network
@@ -115,7 +116,7 @@ def replay(
     else:
         packing_given = packing.read()
         # What can never be replayed is refused before further options are asked for.
-        stages = [load_fitting_pattern(path) for path in paths]
+        stages = [load_exchange(path) for path in paths]
         for path in profile or ():
             load_profile(path)
         if pattern is None or layout is None:

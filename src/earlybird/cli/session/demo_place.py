@@ -9,6 +9,7 @@ from pathlib import Path
 from earlybird.data.errors import EarlybirdError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.layout import parse_layout
+from earlybird.data.measure_commands import DEMO_CLUSTER
 from earlybird.launch.cluster import control
 from earlybird.launch.launcher import Request, Rules
 from earlybird.machine import hardware
@@ -52,7 +53,7 @@ def chosen_place(mpi: str | None) -> Iterator[tuple[str, int]]:
 @contextlib.contextmanager
 def _cluster(mpi: str | None) -> Iterator[str]:
     """Start a cluster, and yield its name, on which a ping-pong was possible; it ends with the block."""
-    name = f"demo-{os.getpid()}"
+    name = f"{DEMO_CLUSTER}{os.getpid()}"
     control.up(name, NODES, RATE_BYTES_PER_S)
     try:
         _require_launch(name, mpi)

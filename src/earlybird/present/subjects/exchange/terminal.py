@@ -53,6 +53,8 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
     if pattern is not None:
         number = counted(pattern.num_messages, "message")
         sentence += f" It has {number}, {format_bytes(pattern.total_bytes)}."
+        if not pattern.num_messages:
+            sentence = "The exchange has no messages, so that it takes no time on any rank."
     note(sentence)
 
 

@@ -1,6 +1,8 @@
 """What a recording says, in sentences: calls, work, waits, threads and messages."""
 
-from earlybird.analysis.calls import FINALIZE
+from collections.abc import Sequence
+
+from earlybird.analysis.calls import FINALIZE, CallTimes
 from earlybird.analysis.conditions import conditions
 from earlybird.analysis.gaps import unreturned_calls
 from earlybird.analysis.messages import bytes_by_rank, main_sender
@@ -17,31 +19,54 @@ WATCHED = "The ranks were watched by `earlybird exec --stuck`: no calls and mess
 NO_TIME = "No MPI call took measurable time after MPI_Init."
 
 
-def answer(recorded: Recorded) -> Answer:
-    """Return the line on the first screen: the share of MPI, and the next action."""
-    if recorded.recording.is_watched:
-        return _answer_of_watched(recorded)
+def answers(all_recorded: Sequence[Recorded]) -> list[Answer]:
+    """Return the lines of recordings on the first screen; commands that differ in the recording alone are
+    said for the first one."""
+    found: list[Answer] = []
+    first: dict[str, str] = {}  # the recording whose answer has a command
+    for recorded in all_recorded:
+        if recorded.recording.is_watched:
+            found.append(_answer_of_watched(recorded))
+        elif recorded.calls.in_run:
+            commands = _commands(recorded)
+            again = next((first[purpose] for purpose in commands if purpose in first), "")
+            new = [f"{purpose}, {command}" for purpose, command in commands.items() if purpose not in first]
+            more = [f"the commands of {again} apply to {recorded.name}, too"] if again else []
+            found.append(_answer(recorded, [*new, *more]))
+            first |= {purpose: recorded.name for purpose in commands if purpose not in first}
+    return found
+
+
+def _answer(recorded: Recorded, commands: Sequence[str]) -> Answer:
+    """Return the share of MPI, and the next action."""
     in_mpi, is_hung = recorded.calls.whole, _is_hung(recorded)
     low, high = labels.percent(in_mpi.spread.low), labels.percent(in_mpi.spread.high)
     remedies = ["find what the calls that had not returned wait for"] if is_hung else []
     remedies += [recorded.uneven_work_remedy] if recorded.uneven_work else []
-    if not is_hung:
-        command = f"`earlybird advise program {path_argument(recorded.path)} --profile profile.json`"
-        remedies.append(f"to rank changes of the program, run {command}")
-    if recorded.heaviest:
-        command = f"`earlybird pattern recording {path_argument(recorded.path)} -o exchange.csv`"
-        remedies.append(f"to predict the exchange on another layout or machine, first run {command}")
-    if is_hung and recorded.recording.where is None:
-        remedies.append("to see who waits for whom, record again with `--stuck 60s`")
-    elif recorded.waits is None and not is_hung:
-        remedies.append("to see who waits for whom, record again with `--events 10000`")
     return Answer(
         f"Program recorded in {recorded.name}, {labels.counted(recorded.recording.size, 'rank')}",
         "did not end" if is_hung else f"{labels.percent(in_mpi.share)} in MPI",
         f"{low} to {high} by rank" if low != high and not is_hung else "",
         " ".join(sentences(recorded)),
-        "; ".join(remedies),
+        "; ".join([*remedies, *commands]),
     )
+
+
+def _commands(recorded: Recorded) -> dict[str, str]:
+    """Return purposes, as `to rank changes of the program`, and what to run for them."""
+    is_hung = _is_hung(recorded)
+    commands = {}
+    if not is_hung:
+        command = f"`earlybird advise program {path_argument(recorded.path)} --profile profile.json`"
+        commands["to rank changes of the program"] = f"run {command}"
+    if recorded.heaviest:
+        command = f"`earlybird pattern recording {path_argument(recorded.path)} -o exchange.csv`"
+        commands["to predict the exchange on another layout or machine"] = f"first run {command}"
+    if is_hung and recorded.recording.where is None:
+        commands["to see who waits for whom"] = "record again with `--stuck 60s`"
+    elif recorded.waits is None and not is_hung:
+        commands["to see who waits for whom"] = "record again with `--events 10000`"
+    return commands
 
 
 def _answer_of_watched(recorded: Recorded) -> Answer:
@@ -111,7 +136,14 @@ def _calls(recorded: Recorded) -> str:
     low, high = labels.percent(call.spread.low), labels.percent(call.spread.high)
     if low != high:
         text += f", from {low} on rank {call.spread.low_rank} to {high} on rank {call.spread.high_rank}"
-    return f"{text}. All calls together take {labels.percent(calls.whole.share)}."
+    return f"{text}. All calls together take {labels.percent(calls.whole.share)}.{_of_threads(calls)}"
+
+
+def _of_threads(calls: CallTimes) -> str:
+    """Return what 100 % is where times of several threads add up."""
+    if calls.num_threads <= 1:
+        return ""
+    return f" Times of a rank's threads, up to {calls.num_threads}, add up: 100 % is the run of one thread."
 
 
 def _work(recorded: Recorded) -> str:

@@ -6,7 +6,7 @@ from earlybird.analysis.gaps import remarks
 from earlybird.data import labels
 from earlybird.present.core.parts import Chapter, Figure
 from earlybird.present.material import Material
-from earlybird.present.subjects.recording.answer import answer, facts, known_of_waits, sentences
+from earlybird.present.subjects.recording.answer import answers, facts, known_of_waits, sentences
 from earlybird.present.subjects.recording.bars import (
     arrivals_figures,
     calls_figure,
@@ -31,17 +31,13 @@ def recording_chapter(material: Material) -> Chapter:
         QUESTION,
         " ".join(_prefix(recorded) + " ".join(sentences(recorded)) for recorded in all_recorded),
         [line for recorded in all_recorded for line in _lines(recorded)],
-        answers=[answer(recorded) for recorded in all_recorded if _has_answer(recorded)],
+        answers=answers(all_recorded),
         warnings=[line for recorded in all_recorded for line in _warnings(recorded)],
         figures=_figures(all_recorded),
         tables=[table for recorded in all_recorded for table in all_tables(recorded)],
         brief=[table for recorded in all_recorded for table in brief_tables(recorded, "on the page")],
         choices=_choices(all_recorded[:MAX_DRAWN]),
     )
-
-
-def _has_answer(recorded: Recorded) -> bool:
-    return recorded.recording.is_watched or bool(recorded.calls.in_run)
 
 
 def _prefix(recorded: Recorded) -> str:

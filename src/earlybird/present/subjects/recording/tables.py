@@ -117,6 +117,8 @@ def calls_table(recorded: Recorded) -> Table:
         "Time by call, of all ranks together and as a share of the run after MPI_Init; a message counts in "
         "the call that sends it and in the one that receives it"
     )
+    if recorded.calls.num_threads > 1:
+        caption += "; times of several threads of a rank add up, to more than the run where they overlap"
     table = Table(recorded.named(caption), columns, recorded.calls.totals)
     return table.summed(recorded.calls.whole) if table.items else table
 

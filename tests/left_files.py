@@ -1,0 +1,42 @@
+"""Files that jobs of tests leave in /dev/shm and /tmp, where those of killed and aborted ranks stay."""
+
+import contextlib
+import fcntl
+import os
+import re
+from pathlib import Path
+
+from earlybird.launch import shared_memory, temporary_files
+
+_SESSION = re.compile(r"ompi\.([0-9]+)")
+
+
+def remove_left(since_s: float, folder: Path = shared_memory.FOLDER) -> list[str]:
+    """Remove what was left since `since_s` (seconds of time.time), and return the names of shared memory.
+
+    Which job a segment is of cannot be known after it; but what no process has is of no use to any.
+    """
+    left = sorted(
+        name for name in shared_memory.names_made_since(since_s, folder) if _is_unused(folder / name)
+    )
+    for name in left:
+        (folder / name).unlink(missing_ok=True)
+    daemons = {
+        int(name[1]) for path in temporary_files.FOLDER.iterdir() if (name := _SESSION.fullmatch(path.name))
+    }
+    temporary_files.remove_left(since_s, pids=daemons)
+    return left
+
+
+def _is_unused(path: Path) -> bool:
+    """Return whether no process has the file open or mapped, in this namespace of processes or another: Linux
+    grants a lease for writing only then."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            return True
+        finally:
+            os.close(descriptor)
+    return False
