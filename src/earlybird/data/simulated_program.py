@@ -134,8 +134,8 @@ class Timeline(Record):
     ----------
     rank, thread : the thread, threads of a rank from 0.
     begin_s : when each part begins; the last one ends with the run.
-    state : state of each part: COMPUTING, WAITING, TRANSFER or, of a recorded run, IN_MPI; ENDED after the
-        end of the thread.
+    state : state of each part: COMPUTING, WAITING, TRANSFER or, of a recorded run, IN_MPI; ENDED before the
+        thread begins and after its end.
     """
 
     rank: Rank

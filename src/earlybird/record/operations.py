@@ -726,6 +726,7 @@ class _Builder:
         recorded_end_s = np.where(is_wait, self.end_s[call], self.begin_s[call]) - self.from_s
         goes_on = order == _COMPUTE_ON
         recorded_end_s[goes_on] = self.cut.until_s[events.rank[call[goes_on]]] - self.from_s
+        has_begun = (self.thread_event[call] == BEGINS) & (kind == Operation.COMPUTE)
         # What ranks wait for before their first call, and do after their last one, is of the run.
         starts_s = self.cut.from_s[self.thread_rank] - self.from_s
         is_idle = ~np.isin(self.thread_rank, self.thread_rank[np.unique(timeline)])
@@ -735,6 +736,7 @@ class _Builder:
         starts_s[self.timeline[begins]] = np.where(
             np.isin(begins, call[kind == Operation.ENTER]), 0.0, self.begin_s[begins] - self.from_s
         )
+        recorded_end_s[has_begun] = starts_s[timeline[has_begun]]
         first = np.searchsorted(timeline, np.arange(len(self.thread_rank) + 1))
         shift = np.arange(1, len(self.thread_rank) + 1)
         moved = shift[timeline] if len(timeline) else timeline
