@@ -321,7 +321,7 @@ class SimulatedProgram(Record):
             return (
                 "What costs most is not known, since main threads sleep for "
                 f"{labels.percent(self.slept_share)} of the run or more: look first at what they wait for, "
-                "such as other threads of their rank or files."
+                "such as condition variables of threads or files."
             )
         parts = self.efficiency
         if parts.parallel >= _GOOD:

@@ -1,7 +1,8 @@
 /* Threads that rank 0 creates and joins in each step, each of which computes and then sends to rank 1.
  *
  * record_workers STEPS FIRST_US SECOND_US BYTES [meet]: two threads that compute, or sleep, for so many microseconds; a message of
- * so many bytes each. With `meet` they wait for each other at a barrier before they send. Rank 1 receives both, and the ranks meet. */
+ * so many bytes each. With `meet` they wait for each other at a barrier before they send. Rank 1 receives both and answers. Rank 0
+ * prints the seconds from the second MPI_Barrier to the third. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ __attribute__((noinline)) static void receive(worker *workers) {
   MPI_Request requests[WORKERS];
   for (int k = 0; k < WORKERS; k++) MPI_Irecv(workers[k].data, bytes, MPI_CHAR, 0, k, MPI_COMM_WORLD, &requests[k]);
   MPI_Waitall(WORKERS, requests, MPI_STATUSES_IGNORE);
+  MPI_Send(NULL, 0, MPI_CHAR, 0, WORKERS, MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv) {
@@ -66,13 +68,18 @@ int main(int argc, char **argv) {
     workers[k] = (worker){k, atol(argv[2 + k]), malloc((size_t)bytes + 1)};
     memset(workers[k].data, k, (size_t)bytes + 1);
   }
+  MPI_Barrier(MPI_COMM_WORLD); /* ranks start at different times */
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
   for (int step = 0; step < steps; step++) {
-    if (rank == 0) send_by_workers(workers);
-    else receive(workers);
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != 0) {
+      receive(workers);
+      continue;
+    }
+    send_by_workers(workers);
+    MPI_Recv(NULL, 0, MPI_CHAR, 1, WORKERS, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
+  MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) printf("%.6f s\n", MPI_Wtime() - begin);
   for (int k = 0; k < WORKERS; k++) free(workers[k].data);
   MPI_Finalize();
