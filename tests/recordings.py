@@ -25,8 +25,13 @@ from earlybird.data.recording import Recording, recording_into
 CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize", "MPI_Bcast")
 INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE, BCAST = range(len(CALLS))
 # Calls of threads, after those.
-THREAD_CALLS = ("pthread_create", "pthread_exit", "pthread_join", "pthread_barrier_wait")
-CREATE, EXIT, JOIN, BARRIER_WAIT = range(len(CALLS), len(CALLS) + len(THREAD_CALLS))
+THREAD_CALLS = (
+    "pthread_create", "pthread_exit", "pthread_join", "pthread_barrier_wait", "omp_parallel", "omp_arrive",
+    "omp_join",
+)  # fmt: skip
+CREATE, EXIT, JOIN, BARRIER_WAIT, OMP_PARALLEL, OMP_ARRIVE, OMP_JOIN = range(
+    len(CALLS), len(CALLS) + len(THREAD_CALLS)
+)
 # As in the files; see docs/files.
 ENTRY = np.dtype(
     [

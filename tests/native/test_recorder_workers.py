@@ -6,26 +6,29 @@ import pytest
 from earlybird.data.recorded_trace import BEGINS, CREATES, ENDS, JOINS, MEETS, load_traces
 from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import find_flavour
+from earlybird.machine.openmp import find_runtime
+from earlybird.models.program import Operation
 from earlybird.record.operations import operations_of
 from earlybird.toolchain.build import RECORDER, library_path
 
 pytestmark = pytest.mark.mpi
 
 STEPS, WORKERS, FIRST_US, SECOND_US = 8, 2, 2000, 6000
+ARGUMENTS = (STEPS, FIRST_US, SECOND_US, 1000, "meet")
 
 
 @pytest.fixture
 def record_workers(own_process, compiled, tmp_path):
     """record_workers(mpi, *options, program, arguments): the recording of a program of two ranks."""
 
-    def run(mpi, *options, program="record_workers", arguments=(STEPS, FIRST_US, SECOND_US, 1000, "meet")):
+    def run(mpi, *options, program="record_workers", arguments=ARGUMENTS, flags=("-pthread",)):
         flavour = find_flavour(mpi)
         if not library_path(flavour).with_name(RECORDER).exists():
             pytest.skip(f"the recorder is not built for {mpi}")
         launch = ["mpiexec", "-n", 2, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
         own_process(
             "record", "-o", "rec", "--mpi", mpi, *options, "--", *launch,
-            compiled(flavour, program, ["-pthread"]), *arguments, timeout=120,
+            compiled(flavour, program, list(flags)), *arguments, timeout=120,
         )  # fmt: skip
         return load_recording(tmp_path / "rec")
 
@@ -70,6 +73,33 @@ def test_threads_are_in_the_trace(mpi, record_workers):
 def test_without_events_threads_are_left_alone(mpi, record_workers):
     recording = record_workers(mpi)
     assert recording.ranks[0].joined_s == 0 and load_traces(recording) == {}
+
+
+def test_threads_of_parallel_regions_are_in_the_trace(any_mpi, record_workers):
+    """The runtime says when the threads of the program begin and arrive."""
+    runtime = find_runtime()
+    if runtime is None:
+        pytest.skip("no OpenMP runtime with OMPT is installed (libomp5 of Debian, intel-openmp of PyPI)")
+    threads, steps, regions, delay_ms = 4, 12, 3, 10  # of omp_arrivals.c
+    recording = record_workers(
+        any_mpi, "--events", "all", "--openmp", runtime, program="omp_arrivals", arguments=(delay_ms,),
+        flags=("-fopenmp",),
+    )  # fmt: skip
+    for trace in load_traces(recording).values():
+        found = trace.threads
+        of_regions = np.array([name.startswith("omp") for name in recording.ranks[0].calls])[found.call]
+        num = dict(zip(*np.unique(found.event[of_regions], return_counts=True), strict=True))
+        assert num == dict.fromkeys((CREATES, BEGINS, ENDS, JOINS), (threads - 1) * steps * regions)
+    operations = operations_of(recording)
+    assert len(operations.thread_rank) == 2 * (1 + (threads - 1) * steps * regions)
+    # What the threads do in the delayed regions takes longer by the delay from one to the next.
+    delayed = [
+        site for site, (call, place) in enumerate(operations.sites)
+        if call == "omp_arrive" and place.startswith("delayed")
+    ]  # fmt: skip
+    here = np.isin(operations.site, delayed) & (operations.operation == Operation.COMPUTE)
+    own_s = np.sort(operations.own_s[here].reshape(-1, threads - 1), axis=1)
+    assert np.all(own_s[:, 0] >= 1.8e-3 * delay_ms) and np.all(np.diff(own_s, axis=1) > 0)
 
 
 def test_threads_that_the_program_keeps_to_itself_are_left_out(mpi, record_workers):

@@ -2,6 +2,7 @@
 #include "recorder/recording/thread_sites.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Programs create and join threads in few places; those beyond have no name. */

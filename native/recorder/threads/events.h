@@ -13,7 +13,21 @@ typedef enum {
   EB_THREAD_ENDS, /* the same */
   EB_THREAD_JOINS, /* another one, which has ended, by its serial number */
   EB_THREAD_MEETS, /* others at a barrier: the identity of the barrier, and how many meet there */
+  /* The same of the threads of a parallel region of OpenMP, each of which counts as one of its own. */
+  EB_TASK_CREATES,
+  EB_TASK_BEGINS,
+  EB_TASK_ENDS,
+  EB_TASK_JOINS,
 } eb_thread_event_kind;
+
+typedef struct {
+  eb_thread_event_kind kind;
+  uint32_t thread; /* its number */
+  uint64_t identity;
+  int num; /* of EB_THREAD_MEETS */
+  uint64_t begin_ticks, end_ticks;
+  const void *site;
+} eb_thread_event;
 
 struct eb_thread;
 
@@ -24,8 +38,14 @@ struct eb_thread *eb_thread_recorded(const char *frame);
  * that do not expect that. */
 bool eb_thread_events_expect(void);
 
-/* Adds the record of something that took from `begin_ticks` until now. `num`: of EB_THREAD_MEETS. */
-void eb_thread_event(struct eb_thread *thread, eb_thread_event_kind kind, uint64_t identity, int num, uint64_t begin_ticks,
-                     const void *site);
+/* Serial numbers for so many threads that begin: the first of them. */
+uint64_t eb_thread_serials(uint32_t num);
+
+/* Adds a record. `by`: the calling thread. */
+void eb_thread_event_add(struct eb_thread *by, const eb_thread_event *event);
+
+/* The same of something that the calling thread has done until now. */
+void eb_thread_did(struct eb_thread *thread, eb_thread_event_kind kind, uint64_t identity, int num, uint64_t begin_ticks,
+                   const void *site);
 
 #endif

@@ -23,7 +23,6 @@ typedef struct {
   uint64_t serial;
 } beginning;
 
-static uint64_t num_created;
 /* The thread is creating one: a memory allocator may do so on behalf of that. */
 static EB_TLS bool is_creating;
 
@@ -65,7 +64,7 @@ static const void *site_of(eb_thread *thread, eb_caller caller) { return eb_site
 static EB_TLS uint64_t serial;
 static EB_TLS const void *start;
 
-static void end(eb_thread *thread) { eb_thread_event(thread, EB_THREAD_ENDS, serial, 0, eb_recorder_ticks(), start); }
+static void end(eb_thread *thread) { eb_thread_did(thread, EB_THREAD_ENDS, serial, 0, eb_recorder_ticks(), start); }
 
 static void *begin(void *given) {
   const beginning own = *(beginning *)given;
@@ -79,7 +78,7 @@ static void *begin(void *given) {
     /* A place is the address after a call: that of a routine, after its first byte. */
     start = (const char *)own.start + 1;
     serial = own.serial;
-    eb_thread_event(thread, EB_THREAD_BEGINS, serial, 0, begin_ticks, start);
+    eb_thread_did(thread, EB_THREAD_BEGINS, serial, 0, begin_ticks, start);
     thread->at_end = end;
   }
   return own.start(own.argument);
@@ -91,7 +90,7 @@ EB_EXPORT int pthread_create(pthread_t *restrict created, const pthread_attr_t *
   eb_thread *const thread = is_creating ? NULL : eb_thread_recorded(caller.frame);
   beginning *const given = thread && eb_thread_events_expect() ? malloc(sizeof *given) : NULL;
   if (!given) return next_pthread_create()(created, attributes, begins_with, argument);
-  const uint64_t number = __atomic_add_fetch(&num_created, 1, __ATOMIC_RELAXED), begin_ticks = eb_recorder_ticks();
+  const uint64_t number = eb_thread_serials(1), begin_ticks = eb_recorder_ticks();
   *given = (beginning){begins_with, argument, number};
   is_creating = true;
   eb_known_lock();
@@ -99,7 +98,7 @@ EB_EXPORT int pthread_create(pthread_t *restrict created, const pthread_attr_t *
   if (rc == 0) eb_known_thread_add(*created, number);
   eb_known_unlock();
   is_creating = false;
-  if (rc == 0) eb_thread_event(thread, EB_THREAD_CREATES, number, 0, begin_ticks, site_of(thread, caller));
+  if (rc == 0) eb_thread_did(thread, EB_THREAD_CREATES, number, 0, begin_ticks, site_of(thread, caller));
   else free(given);
   return rc;
 }
@@ -113,7 +112,7 @@ EB_EXPORT int pthread_join(pthread_t joined, void **result) {
   const uint64_t begin_ticks = eb_recorder_ticks();
   const int rc = next_pthread_join()(joined, result);
   if (rc != 0) return rc;
-  eb_thread_event(thread, EB_THREAD_JOINS, number, 0, begin_ticks, site_of(thread, caller));
+  eb_thread_did(thread, EB_THREAD_JOINS, number, 0, begin_ticks, site_of(thread, caller));
   return rc;
 }
 
@@ -143,6 +142,6 @@ EB_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier) {
   const uint64_t begin_ticks = eb_recorder_ticks();
   const int rc = next_pthread_barrier_wait()(barrier);
   if (rc == 0 || rc == PTHREAD_BARRIER_SERIAL_THREAD)
-    eb_thread_event(thread, EB_THREAD_MEETS, known.identity, (int)known.num, begin_ticks, site_of(thread, caller));
+    eb_thread_did(thread, EB_THREAD_MEETS, known.identity, (int)known.num, begin_ticks, site_of(thread, caller));
   return rc;
 }

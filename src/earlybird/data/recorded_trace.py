@@ -55,6 +55,7 @@ MESSAGE, ONE_CALL, POLLS, COMPLETION, THREAD = range(5)  # kinds of records
 CREATES, BEGINS, ENDS, JOINS, MEETS = THREAD_EVENTS = range(5)
 _THREAD_CALLS = {
     "pthread_create": CREATES, "pthread_exit": ENDS, "pthread_join": JOINS, "pthread_barrier_wait": MEETS,
+    "omp_parallel": CREATES, "omp_arrive": ENDS, "omp_join": JOINS,
 }  # fmt: skip
 
 
@@ -65,7 +66,7 @@ class RankThreads:
     Attributes
     ----------
     event : one of THREAD_EVENTS: a thread creates another one, begins, ends, joins another one that has
-        ended, meets others at a barrier.
+        ended, meets others at a barrier. In each parallel region of OpenMP, threads are new ones.
     number, thread, call, site : as in the records of `RankTrace`.
     identity : the serial number of the thread that is created, begins, ends or is joined, from 1, which no
         other thread of the process has; or the number of the barrier.

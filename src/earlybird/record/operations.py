@@ -52,7 +52,7 @@ AS_PROTOCOL, NEVER, ALWAYS, EARLY = SENDERS = range(4)
 _SPIN_S = 5e-6
 # Local calls, whose recorded duration is what they cost.
 _LOCAL = STARTS | {
-    "pthread_create", "pthread_exit",
+    "pthread_create", "pthread_exit", "omp_parallel", "omp_arrive",
     "MPI_Bsend", "MPI_Send_init", "MPI_Bsend_init", "MPI_Ssend_init", "MPI_Rsend_init", "MPI_Recv_init",
     "MPI_Cancel", "MPI_Request_free", "MPI_Pcontrol", "MPI_Comm_set_name",
 }  # fmt: skip

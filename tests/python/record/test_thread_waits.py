@@ -44,6 +44,7 @@ LAYOUT = parse_layout("1x1x2", "core")
 # Of a step: rank 0 creates its threads, which compute for so long, send, and compute again.
 WORKS_S, AFTER_S, GAP_S, STEPS = (0.010, 0.030), 0.002, 0.001, 10
 CREATING_S = 1e-4
+OPENMP = {CREATE: recordings.OMP_PARALLEL, EXIT: recordings.OMP_ARRIVE, JOIN: recordings.OMP_JOIN}
 
 
 def _row(begin_s, end_s, call, thread=0, role=CALL, of=0, peer=-1, tag=-1, kind=ONE_CALL, size=0, request=0):
@@ -76,8 +77,9 @@ def _worker(thread, serial, begin_s, work_s, meet_s=None, num_before=0):
 
 
 def _record(
-    folder, works_s=WORKS_S, meets=False, steps=STEPS, level="multiple", slots=(1, 2), capacity=10**4
-):
+    folder, works_s=WORKS_S, meets=False, steps=STEPS, level="multiple", slots=(1, 2), capacity=10**4,
+    is_openmp=False,
+):  # fmt: skip
     """A recording of both ranks: rank 1 receives what the threads of rank 0 send."""
     rows = [[_row(-1.0, 0.0, INIT)], [_row(-1.0, 0.0, INIT)]]
     now_s, serial = 0.0, 0
@@ -128,6 +130,8 @@ def _record(
             recordings.rank_file(rank, 2, entries, calls=calls, thread_level=level)
         )
         ordered = sorted(rows[rank], key=lambda row: row[1])
+        if is_openmp:
+            ordered = [(*row[:2], OPENMP.get(row[2], row[2]), *row[3:]) for row in ordered]
         (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(ordered, capacity))
     return load_recording(folder), now_s
 
@@ -151,15 +155,17 @@ def _settings(*texts):
     return lambda operations: simulation.settings_change(texts)
 
 
-@pytest.mark.parametrize("meets", [False, True])
-def test_threads_are_simulated_as_recorded(tmp_path, meets):
-    recording, end_s = _record(tmp_path / "rec", meets=meets)
+@pytest.mark.parametrize(("meets", "is_openmp"), [(False, False), (True, False), (False, True)])
+def test_threads_are_simulated_as_recorded(tmp_path, meets, is_openmp):
+    recording, end_s = _record(tmp_path / "rec", meets=meets, is_openmp=is_openmp)
     found = _predicted(recording)
     assert found.recorded_s == pytest.approx(end_s)
     assert found.as_recorded_s == pytest.approx(end_s, rel=1e-3)
     waits = {row.call: row.waiting_s for row in found.phases}
     messages_s = MESSAGE_S * (1 + meets)
-    assert waits["pthread_join"] == pytest.approx(STEPS * _step_s(WORKS_S, messages_s), rel=0.02)
+    assert waits["omp_join" if is_openmp else "pthread_join"] == pytest.approx(
+        STEPS * _step_s(WORKS_S, messages_s), rel=0.02
+    )
     if meets:
         assert waits["pthread_barrier_wait"] == pytest.approx(STEPS * (WORKS_S[1] - WORKS_S[0]), rel=0.02)
     # The path goes from the join to the thread that it waits for.
