@@ -23,7 +23,7 @@ typedef struct {
   uint64_t serial;
 } beginning;
 
-/* The thread is creating one: a memory allocator may do so on behalf of that. */
+/* The thread is creating one, or notes a barrier: a memory allocator may create one on behalf of that. */
 static EB_TLS bool is_creating;
 
 /* As the program would find it without the recorder. */
@@ -124,7 +124,9 @@ EB_EXPORT int pthread_barrier_init(pthread_barrier_t *restrict barrier, const pt
   if (rc != 0 || !is_wanted ||
       (attributes && (pthread_barrierattr_getpshared(attributes, &shared) != 0 || shared == PTHREAD_PROCESS_SHARED)))
     return rc;
+  is_creating = true;
   eb_known_barrier_add(barrier, num);
+  is_creating = false;
   return rc;
 }
 
