@@ -492,9 +492,11 @@ class _Builder:
         is_usable = (self.is_called & ~self.end & (self.thread_event >= 0))[self.num_of_mpi :]
         waits = thread_waits(self.threads, is_usable)
         pairs, meetings = waits.pairs + self.num_of_mpi, [each + self.num_of_mpi for each in waits.meetings]
-        # One that has begun before the window is joined by a thread that waits in it.
-        in_order = events.begin_s[pairs[:, 0]] <= events.end_s[pairs[:, 1]]
-        return ThreadWaits(pairs[in_order], meetings)
+        first, second = pairs.T
+        # A damaged file may say otherwise.
+        can_be = events.begin_s[first] <= events.end_s[second]
+        can_be &= self.timeline[first] != self.timeline[second]
+        return ThreadWaits(pairs[can_be], meetings)
 
     def _add_thread_waits(self, waits: ThreadWaits) -> None:
         """Let threads wait for those that create or join them, and for each other at barriers; then they take
