@@ -56,7 +56,8 @@ APART, TOGETHER = "2x1x1", "1x1x2"
 OWN_CORES, SHARED_CORES = "two ranks with a core each", "ranks that share cores"
 LAYOUT, OTHER_MPI, COLLECTIVE = "layout", "mpi", "collective"
 OWN_LAYOUT, OWN_RATE, OWN_WORK, OWN_BALANCE = "own-layout", "own-rate", "own-work", "own-balance"
-KINDS = (OWN_LAYOUT, OWN_RATE, OWN_WORK, OWN_BALANCE, LAYOUT, OTHER_MPI, COLLECTIVE)
+OWN_THREADS = "own-threads"
+KINDS = (OWN_LAYOUT, OWN_RATE, OWN_WORK, OWN_BALANCE, OWN_THREADS, LAYOUT, OTHER_MPI, COLLECTIVE)
 PROFILE_SUITES = {
     "pingpong": ("12s",), "contention": ("40s",), "completion": ("15s",),
     "contention reuse": ("12s", "--buffers", "reuse", "--levels", "intra_socket"),
@@ -64,6 +65,10 @@ PROFILE_SUITES = {
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)"
 _SECONDS, _ALONE = re.compile(rf"{_NUMBER} s\b"), re.compile(_NUMBER)
 HEAT = Path(__file__).parents[1] / "examples/heat/heat.c"
+# Two threads of rank 0, which it creates and joins in each step, compute and send: steps, microseconds of
+# both, bytes.
+WORKERS = Path(__file__).parents[1] / "tests/native/programs/record_workers.c"
+WORKERS_STEPS, WORKERS_US, WORKERS_BYTES = 60, (6000, 9000), 50_000
 # PROGRAM ring|far|random|bcast|reduce|allreduce|pipeline BYTES ITERATIONS [MICROSECONDS]: prints the seconds
 # from its second barrier to its third. A rank sleeps 2 ms in each iteration; of a pipeline, it works.
 PROGRAM = r"""#include <mpi.h>
@@ -258,8 +263,8 @@ class _Bench:
     def plans_of(self, kind: str) -> Iterator[Plan]:
         plans: dict[str, Callable[[str], Iterator[Plan]]] = {
             OWN_LAYOUT: self._own_layouts, OWN_RATE: self._own_rates, OWN_WORK: self._own_work,
-            OWN_BALANCE: self._own_balance, LAYOUT: self._layouts, OTHER_MPI: self._other_mpis,
-            COLLECTIVE: self._collectives,
+            OWN_BALANCE: self._own_balance, OWN_THREADS: self._own_threads, LAYOUT: self._layouts,
+            OTHER_MPI: self._other_mpis, COLLECTIVE: self._collectives,
         }  # fmt: skip
         for mpi in self.mpis:
             yield from plans[kind](mpi)
@@ -352,6 +357,23 @@ class _Bench:
             options = self._options(mpi, "--balance", "all")
             yield Plan(OWN_BALANCE, mpi, f"heat, {layout}", OWN_CORES, uneven, even, options)
 
+    def _own_threads(self, mpi: str) -> Iterator[Plan]:
+        """A thread that joins two others, which compute for half the time, or send over links of four times
+        the rate; they sleep instead of computing, since two ranks and their threads share two cores."""
+        times = float(FASTER.removesuffix("mbit")) / float(RATE.removesuffix("mbit"))
+        halves = tuple(work // 2 for work in WORKERS_US)
+
+        def command(works_us: Sequence[int], rate: str = RATE) -> Command:
+            arguments = ("workers", WORKERS_STEPS, *works_us, WORKERS_BYTES)
+            return self._on_cluster(mpi, APART, arguments, rate)
+
+        for case, changed, options in (
+            ("half the work", command(halves), ("--compute", "MPI_Send in work=0.5x")),
+            ("faster links", command(WORKERS_US, FASTER), ("--set", f"inter_node.bandwidth={times:g}x")),
+        ):
+            made = self._options(mpi, *options)
+            yield Plan(OWN_THREADS, mpi, case, OWN_CORES, command(WORKERS_US), changed, made)
+
     def _own_programs(self) -> Iterator[tuple[tuple[Any, ...], str]]:
         for size in SIZES_BYTES:
             yield ("exchange", "ring", size, 4 * _iterations(size)), _case("ring", size)
@@ -432,8 +454,11 @@ class _Bench:
         return fitted_profile(self.folder, lambda: self._cluster(RATE), mpi, name, suites)
 
     def _program(self, mpi: str, name: str) -> Path:
-        text = HEAT.read_text().replace("%.2f s", "%.5f s") if name == "heat" else PROGRAM
-        return self._compiled(find_flavour(mpi), text, name, "-lm")
+        if name == "heat":
+            text = HEAT.read_text().replace("%.2f s", "%.5f s")
+        else:
+            text = WORKERS.read_text() if name == "workers" else PROGRAM
+        return self._compiled(find_flavour(mpi), text, name, "-lm", "-pthread")
 
     def _compiled(self, flavour: Flavour, text: str, name: str, *libraries: str) -> Path:
         program = self.folder / f"{flavour.name}-{name}"

@@ -24,6 +24,14 @@ from earlybird.data.recording import Recording, recording_into
 
 CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize", "MPI_Bcast")
 INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE, BCAST = range(len(CALLS))
+# Calls of threads, after those.
+THREAD_CALLS = (
+    "pthread_create", "pthread_exit", "pthread_join", "pthread_barrier_wait", "omp_parallel", "omp_arrive",
+    "omp_join",
+)  # fmt: skip
+CREATE, EXIT, JOIN, BARRIER_WAIT, OMP_PARALLEL, OMP_ARRIVE, OMP_JOIN = range(
+    len(CALLS), len(CALLS) + len(THREAD_CALLS)
+)
 # As in the files; see docs/files.
 ENTRY = np.dtype(
     [
@@ -49,13 +57,13 @@ def text(**value) -> bytes:
 
 def rank_file(
     rank: int, size: int, rows: np.ndarray, host: str = "n0", end: str | None = "finalize", calls=CALLS,
-    boot: str = "",
+    boot: str = "", thread_level: str = "single",
 ) -> bytes:  # fmt: skip
     """The file of a rank with one communicator, MPI_COMM_WORLD, and these entries. Ranks of the same `boot`
     have the same clock."""
     parts = [
         text(kind="header", schema="earlybird.recording/1", rank=rank, size=size, host=host,
-             mpi="An MPI 1.0", thread_level="single", calls=calls, boot=boot),
+             mpi="An MPI 1.0", thread_level=thread_level, calls=calls, boot=boot),
         text(kind="communicator", number=1, rank=rank, name="MPI_COMM_WORLD", topology="none",
              members={"first": 0, "stride": 1, "num": size}),
         *(
@@ -226,9 +234,10 @@ def trace_file(
     site: int = 0,
 ) -> bytes:  # fmt: skip
     """The file of a trace whose rank has made all `records`: rows (begin_s, end_s, call, role, communicator,
-    peer, tag, kind, bytes, request, posted_s), with times since `begin_s` of a clock that is ahead by
+    peer, tag, kind, bytes, request, posted_s, thread), with times since `begin_s` of a clock that is ahead by
     `ahead_s`. Without a request, that of a message received is the number of the row, and others have none;
-    without posted_s, that is not known. `clocks`: pairs of seconds by ticks and by the clock."""
+    without posted_s, that is not known, and without a thread it is `thread`. `clocks`: pairs of seconds by
+    ticks and by the clock."""
     rows = []
     for k, record in enumerate(records):
         begin, end, call, role, communicator, peer, tag, kind, size, *more = record
@@ -236,8 +245,9 @@ def trace_file(
         posted = _ticks(more[1]) if len(more) > 1 and more[1] is not None else 0
         what = communicator | role << 24 | kind << 28
         ticks = round((end - begin) * TICKS_PER_S)
+        of_thread = more[2] if len(more) > 2 else thread
         rows.append((k // capacity + 1, request, _ticks(begin), ticks, size, site, posted, what, peer, tag,
-                     thread, call))  # fmt: skip
+                     of_thread, call))  # fmt: skip
     head = _trace_head(_TRACE_MAGIC, records, capacity, begin_s + ahead_s)
     head += struct.pack("=Q", len(clocks))
     for by_ticks, by_clock in clocks:

@@ -41,10 +41,14 @@ add_library(earlybird_recorder SHARED
   recorder/recording/settings.c
   recorder/recording/shared_memory.c
   recorder/recording/table.c
+  recorder/recording/thread_sites.c
   recorder/recording/trace.c
   recorder/recording/windows.c
   recorder/recording/write.c
-  recorder/threads/regions.c)
+  recorder/threads/events.c
+  recorder/threads/known.c
+  recorder/threads/regions.c
+  recorder/threads/waits.c)
 # Calls that take longer than what is recorded of them; more optimisation takes twice as long to compile.
 foreach(calls IN ITEMS collectives creation files neighbours windows)
   set_property(SOURCE recorder/calls/${calls}.c APPEND PROPERTY COMPILE_OPTIONS -O1)

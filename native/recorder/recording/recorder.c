@@ -23,6 +23,9 @@ static void leave(void *ended) {
   thread->epoch.num_open = 0;
   __atomic_store_n(&thread->epoch.num_closed_by_others, 0, __ATOMIC_RELAXED);
   thread->is_inside = false;
+  if (thread->at_end && __atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) thread->at_end(thread);
+  thread->at_end = NULL;
+  thread->joined_ticks = 0;
   __atomic_store_n(&thread->traced_number, 0, __ATOMIC_RELAXED);
   thread->is_opening = false;
   thread->request = 0;

@@ -57,6 +57,8 @@ typedef struct eb_thread {
   bool is_opening; /* the present call has started `opened`, of which its record in the trace says more */
   eb_request opened;
   uint16_t places[EB_AWAITED_REQUESTS]; /* of the requests that the present call waits for */
+  uint64_t joined_ticks;                /* in recorded waits for other threads of the process */
+  void (*at_end)(struct eb_thread *);   /* adds to the trace that it ends; NULL: nothing */
 } eb_thread;
 
 /* Standard sends are synchronous. */
@@ -101,6 +103,9 @@ void eb_recorder_write_trace(void);
 
 /* At the end of MPI_Init. */
 void eb_recorder_begin(void);
+
+/* Is the calling thread that one? */
+bool eb_recorder_is_of_first_thread(void);
 
 /* Ends the epoch of a thread that ends, perhaps while another one is in MPI_Finalize. */
 void eb_recorder_end_epoch(eb_thread *thread);

@@ -58,6 +58,8 @@ typedef enum {
   EB_TRACED_CALL,
   EB_TRACED_POLLS,      /* a thread's, one after another */
   EB_TRACED_COMPLETION, /* of a request, by a call that has a record of its own; no message was received */
+  EB_TRACED_THREAD, /* what a thread does with others of its process, see threads/events.h; `bytes` is the identity of a thread or a
+                       barrier, with EB_ROLE_RECEIVED the beginning of the thread itself, and `tag` how many meet at a barrier */
 } eb_traced_kind;
 
 static inline uint32_t eb_traced_what(uint32_t communicator, unsigned role, eb_traced_kind kind) {
@@ -69,7 +71,7 @@ static inline eb_traced_kind eb_traced_kind_of(const eb_traced *record) { return
 /* In the memory of the ring `turn` is that of this ring. */
 typedef struct {
   bool is_on, is_shared; /* shared: several threads may add */
-  uint64_t num;          /* of records so far */
+  uint64_t num; /* of records so far */
   uint64_t num_written;
   uint32_t last_request;
   eb_traced *records;

@@ -18,6 +18,7 @@
 #include "recorder/recording/hidden.h"
 #include "recorder/recording/recorder.h"
 #include "recorder/recording/settings.h"
+#include "recorder/recording/thread_sites.h"
 #include "recorder/recording/trace.h"
 
 /* What is appended to the file is written every tenth of a second or twentieth of the run, whichever is longer: the number of
@@ -145,6 +146,13 @@ static void print_step(eb_payload *payload, const eb_step *step) {
 
 /* Before a call that may never return: the entries that name them may never be written. */
 static void write_places(void) {
+  for (const void *site; (site = eb_thread_site_unwritten()) != NULL;) {
+    eb_payload payload = {0};
+    eb_payload_print(&payload, "{\"kind\":\"place\",\"address\":%llu,", (unsigned long long)(uintptr_t)site);
+    print_site(&payload, site);
+    eb_payload_print(&payload, "}");
+    eb_file_append(EB_CHUNK_JSON, &payload);
+  }
   for (eb_python_place *place; (place = eb_python_place_unwritten()) != NULL;) {
     eb_payload payload = {0};
     eb_payload_print(&payload, "{\"kind\":\"place\",\"address\":%llu,", (unsigned long long)(uintptr_t)place);
@@ -506,7 +514,10 @@ static void print_times(eb_payload *payload) {
     return;
   print_seconds(payload, "core_wait_s", now.core_wait_ns - begin_times.core_wait_ns);
   print_seconds(payload, "ran_s", now.ran_ns - begin_times.ran_ns);
+  if (eb_thread_current) print_seconds(payload, "joined_s", nanoseconds(eb_thread_current->joined_ticks));
 }
+
+bool eb_recorder_is_of_first_thread(void) { return syscall(SYS_gettid) == begin_thread; }
 
 static bool is_set(const char *variable) {
   const char *value = getenv(variable);

@@ -26,7 +26,7 @@ COLLECTIVES = ALL_WAIT_FOR_ALL | WAIT_FOR_ROOT | ROOT_WAITS
 # Those that begin in one call and are complete in another one, and the blocking ones that do the same.
 IMMEDIATE = {f"MPI_I{name[4:].lower()}": name for name in COLLECTIVES - {FENCE, _FINALIZE}}
 # Communicators that ranks do not name: none, and that of MPI_Finalize.
-_NO_COMMUNICATOR, _WORLD = -1, -2
+NO_COMMUNICATOR, _WORLD = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +166,9 @@ def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
 
 
 def _numbered(numbers: np.ndarray, common: Mapping[int, int]) -> np.ndarray:
-    """Return the common numbers of communicators; _NO_COMMUNICATOR where there is none."""
+    """Return the common numbers of communicators; NO_COMMUNICATOR where there is none."""
     distinct, place = np.unique(numbers, return_inverse=True)
-    return np.array([common.get(number, _NO_COMMUNICATOR) for number in distinct.tolist()], np.int64)[
+    return np.array([common.get(number, NO_COMMUNICATOR) for number in distinct.tolist()], np.int64)[
         place.reshape(-1)
     ]
 

@@ -9,7 +9,7 @@ may need calls of both sides.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from earlybird.analysis.events import (
     match_messages,
 )
 from earlybird.analysis.gaps import named_ranks
+from earlybird.analysis.thread_events import ThreadEvents, thread_events_of, with_threads
 from earlybird.data import labels, units
 from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
@@ -217,6 +218,7 @@ class Traced:
         names the window are not among them and come before it.
     partial : the collectives, and starts of these, of which the events of some ranks were left out or
         overwritten.
+    threads : what threads do with each other outside the MPI; None if that is not known.
     """
 
     events: Events
@@ -229,6 +231,14 @@ class Traced:
     whole_from_s: float = -np.inf
     num_before: np.ndarray | None = None
     partial: Sequence[Collective] = ()
+    threads: ThreadEvents | None = None
+
+    @property
+    def all_events(self) -> Events:
+        """The events, and after them those of threads."""
+        if self.threads is None or not len(self.threads):
+            return self.events
+        return with_threads(self.events, self.threads)
 
 
 def traced(recording: Recording) -> Traced | None:
@@ -266,11 +276,21 @@ def join_traces(
     known = is_known[events.rank[matches.sent]] & is_known[events.rank[matches.received]]
     comparable = Matches(matches.sent[known], matches.received[known], matches.num_received)
     ahead_s = {rank: float(np.nan_to_num(by_s)) for rank, by_s in clocks.ahead_s.items()}
+    events, threads = _by_one_clock(clocks, events, thread_events_of(recording, traces))
     return Traced(
-        clocks.common(events), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
+        events, comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
         reaches_back, cut_s, [one for one in immediate if is_known[one.ranks].all()],
         whole_from_s(traces, ahead_s), num_before, [one for one in partial if is_known[one.ranks].all()],
+        threads,
     )  # fmt: skip
+
+
+def _by_one_clock(clocks: Clocks, events: Events, threads: ThreadEvents) -> tuple[Events, ThreadEvents]:
+    if not len(threads):
+        return clocks.common(events), threads
+    both, num = clocks.common(with_threads(events, threads)), len(events)
+    of_mpi = {name: getattr(both, name)[:num] for name in Events.__dataclass_fields__ if name != "names"}
+    return replace(both, **of_mpi), replace(threads, begin_s=both.begin_s[num:], end_s=both.end_s[num:])
 
 
 def waits_of(recording: Recording, joined: Traced) -> Waits:

@@ -160,6 +160,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
     communicators: dict[int, Communicator] = {}
     blocks, phase_blocks, named_phases, end, run_ns = [], [], [], None, 0
     core_wait_s = ran_s = None
+    joined_s = 0.0
     arrivals: dict[tuple[Any, ...], Arrivals] = {}
     epochs: dict[tuple[int, int], EpochSamples] = {}
     modules: list[dict[str, Any]] = []
@@ -204,6 +205,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
                         run_ns = max(run_ns, round(1e9 * _seconds(value, "run_s")))
                         core_wait_s = _seconds(value, "core_wait_s") if "core_wait_s" in value else None
                         ran_s = _seconds(value, "ran_s") if "ran_s" in value else None
+                        joined_s = _seconds(value, "joined_s") if "joined_s" in value else 0.0
         if header is None:
             if not chunks.is_damaged and (chunks.is_cut or not data):
                 return None
@@ -251,6 +253,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             sites=sites,
             core_wait_s=core_wait_s,
             ran_s=ran_s,
+            joined_s=joined_s,
             settings=_of_user(header.get("settings", {})),
             binding=tuple(_number({"binding": core}, "binding") for core in header.get("binding", ())),
             load=tuple(_seconds({"load": mean}, "load") for mean in header.get("load", ())),

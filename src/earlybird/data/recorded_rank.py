@@ -193,6 +193,7 @@ class RankRecording:
     core_wait_s : time for which the thread that called MPI_Init was ready to run without a core, from
         MPI_Init to the end; None if unknown.
     ran_s : time for which it ran; None if unknown.
+    joined_s : time for which it waited in recorded calls for other threads of its process.
     settings : variables of the environment that concern the MPI, OpenMP or this recorder.
     binding : cores on which the main thread may run; empty if unknown.
     load : load of the host at the beginning, over 1, 5 and 15 minutes; empty if unknown.
@@ -222,6 +223,7 @@ class RankRecording:
     sites: Mapping[int, Step] = field(default_factory=dict)
     core_wait_s: float | None = None
     ran_s: float | None = None
+    joined_s: float = 0.0
     settings: Mapping[str, str] = field(default_factory=dict)
     binding: tuple[int, ...] = ()
     load: tuple[float, ...] = ()
@@ -249,7 +251,8 @@ class RankRecording:
     @property
     def slept_s(self) -> float | None:
         """Return the least time between its calls for which the thread that called MPI_Init neither ran nor
-        was ready to run, if it is known: it may have slept in its calls all the time."""
+        was ready to run, if it is known: it may have slept in its calls all the time. Recorded waits for
+        other threads do not count, if a simulation knows them."""
         if self.ran_s is None or self.core_wait_s is None:
             return None
         is_own_call = (self.entries["role"] == CALL) & (self.entries["thread"] == 0)
@@ -257,7 +260,16 @@ class RankRecording:
             if name.startswith("MPI_Init"):  # before the run
                 is_own_call &= self.entries["call"] != number
         in_calls_s = 1e-9 * float(self.entries["time_ns"][is_own_call].sum())
-        return max(self.run_s - self.ran_s - self.core_wait_s - in_calls_s, 0.0)
+        joined_s = self.joined_s if self.has_apart_threads else 0.0
+        return max(self.run_s - self.ran_s - self.core_wait_s - in_calls_s - joined_s, 0.0)
+
+    @cached_property
+    def has_apart_threads(self) -> bool:
+        """True if its threads run side by side; threads that take turns in the MPI are simulated as one."""
+        if self.thread_level == CONCURRENT:
+            return True
+        threads: np.ndarray = self.entries["thread"]
+        return not len(threads) or int(threads.min()) == int(threads.max())
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """Return the entries of these phases."""

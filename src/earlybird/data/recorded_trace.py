@@ -1,7 +1,7 @@
 """The trace of a rank in a recording: its calls and messages one by one, with their times."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.rank_file import AGAIN, read_whole, require_events
+from earlybird.data.recorded_rank import RECEIVED
 from earlybird.data.recording import Recording
 from earlybird.data.units import MAX_S
 
@@ -49,7 +50,42 @@ _COMMON = np.dtype(
 _MIN_COMPARED_NS = 10**8
 _BLOCK = 1 << 15  # records that are read at once
 NO_TAG = -1
-MESSAGE, ONE_CALL, POLLS, COMPLETION = range(4)  # kinds of records
+MESSAGE, ONE_CALL, POLLS, COMPLETION, THREAD = range(5)  # kinds of records
+# What a record of a thread is of: see native/recorder/threads/events.h.
+CREATES, BEGINS, ENDS, JOINS, MEETS = THREAD_EVENTS = range(5)
+_THREAD_CALLS = {
+    "pthread_create": CREATES, "pthread_exit": ENDS, "pthread_join": JOINS, "pthread_barrier_wait": MEETS,
+    "omp_parallel": CREATES, "omp_arrive": ENDS, "omp_join": JOINS,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RankThreads:
+    """What the threads of a rank do with each other outside the MPI, the oldest record first: arrays (N,).
+
+    Attributes
+    ----------
+    event : one of THREAD_EVENTS: a thread creates another one, begins, ends, joins another one that has
+        ended, meets others at a barrier. In each parallel region of OpenMP, threads are new ones.
+    number, thread, call, site : as in the records of `RankTrace`.
+    identity : the serial number of the thread that is created, begins, ends or is joined, from 1, which no
+        other thread of the process has; or the number of the barrier.
+    num_meeting : how many threads meet at the barrier; -1 for others.
+    begin_s, end_s : by the clock of the trace.
+    """
+
+    event: np.ndarray
+    number: np.ndarray
+    thread: np.ndarray
+    call: np.ndarray
+    site: np.ndarray
+    identity: np.ndarray
+    num_meeting: np.ndarray
+    begin_s: np.ndarray
+    end_s: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.event)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +109,7 @@ class RankTrace:
         a request, or if that is unknown.
     is_cut : whether the file could no longer be written, as on a full disk: the trace ends before the run.
     num_left_out : number of records that are in the file and not here; the first and the last one are here.
+    threads : the records that are no calls of the MPI, which are not in the other columns.
     clocks_s : (K, 2) moments of the run by the tick counter, from the first one on, and by CLOCK_MONOTONIC,
         which show the drift between the two.
     """
@@ -86,18 +123,20 @@ class RankTrace:
     request: np.ndarray
     posted_s: np.ndarray
     clocks_s: np.ndarray
+    threads: RankThreads
     is_cut: bool = False
     num_left_out: int = 0
 
     @property
     def is_whole(self) -> bool:
         """True if no record has been dropped."""
-        return len(self.records) + self.num_left_out == self.num
+        return len(self.records) + len(self.threads) + self.num_left_out == self.num
 
     @property
     def until_s(self) -> float:
         """The end of the last record, since the first moment of the run."""
-        return max(float(self.end_s.max(initial=-np.inf) - self.clocks_s[0, 1]), 0.0)
+        last_s = max(self.end_s.max(initial=-np.inf), self.threads.end_s.max(initial=-np.inf))
+        return max(float(last_s - self.clocks_s[0, 1]), 0.0)
 
     @cached_property
     def whole_from_s(self) -> float:
@@ -106,7 +145,14 @@ class RankTrace:
         if self.is_whole:
             return -np.inf
         # A record is made at the end of its call: calls of other threads may have begun before.
-        return float(self.end_s[0]) if len(self.records) else np.inf
+        firsts = [
+            (int(number[0]), float(end_s[0]))
+            for number, end_s in (
+                (self.records["number"], self.end_s), (self.threads.number, self.threads.end_s)
+            )
+            if len(number)
+        ]  # fmt: skip
+        return min(firsts)[1] if firsts else np.inf
 
 
 def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
@@ -117,7 +163,7 @@ def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
     traces = {}
     for rank, one in recording.ranks.items():
         path = recording.path / f"rank-{rank}.trace"
-        if path.is_file() and (trace := load_trace(path, len(one.calls), one.size)) is not None:
+        if path.is_file() and (trace := load_trace(path, one.calls, one.size)) is not None:
             traces[rank] = trace
     return traces
 
@@ -130,15 +176,15 @@ def whole_from_s(traces: Mapping[int, RankTrace], ahead_s: Mapping[int, float]) 
     )
 
 
-def load_trace(path: Path, num_calls: int, num_ranks: int) -> RankTrace | None:
+def load_trace(path: Path, calls: Sequence[str], num_ranks: int) -> RankTrace | None:
     """Read the trace at `path`; return None if the process ended before it had written one.
 
-    `num_calls` is the number of calls that the recording of the rank names; `num_ranks` is the number of
-    ranks of its job. If records are missing because they were being written when the process ended, the
+    `calls` are the names of calls in the recording of the rank; `num_ranks` is the number of ranks of its
+    job. If records are missing because they were being written when the process ended, the
     records before them are left out.
     """
     data = np.frombuffer(read_whole(path), np.uint8)
-    head = _parse_head(path, data[:_HEAD_BYTES].tobytes(), len(data), num_calls, num_ranks)
+    head = _parse_head(path, data[:_HEAD_BYTES].tobytes(), len(data), calls, num_ranks)
     if head is None:
         return None
     whole = head.num_in_file
@@ -158,7 +204,7 @@ class _Head:
     """What the file of a trace begins with, and what is known of it; `num_in_file` counts whole records."""
 
     path: Path
-    num_calls: int
+    calls: Sequence[str]
     num_ranks: int
     layout: np.dtype
     head_bytes: int
@@ -202,19 +248,39 @@ class _Head:
                 raise ValueError("a call begins or ends at a time of no run")
         except ValueError as error:
             raise InputError(f"{self.path} is damaged ({error}); {AGAIN}, or remove this file") from error
+        is_thread = rows["kind"] == THREAD
+        threads = self._threads(rows[is_thread], begin_s[is_thread], end_s[is_thread])
+        if len(threads):
+            rows, calls, size, begin_s, end_s, request, posted_s = (
+                column[~is_thread] for column in (rows, calls, size, begin_s, end_s, request, posted_s)
+            )
         return RankTrace(
-            rows, calls, size, begin_s, end_s, self.num, request, posted_s, times.clocks_s, self.is_cut,
-            num_left_out,
+            rows, calls, size, begin_s, end_s, self.num, request, posted_s, times.clocks_s, threads,
+            self.is_cut, num_left_out,
+        )  # fmt: skip
+
+    def _threads(self, rows: np.ndarray, begin_s: np.ndarray, end_s: np.ndarray) -> RankThreads:
+        events = np.array([_THREAD_CALLS.get(name, -1) for name in self.calls], np.int64)[rows["call"]]
+        if (events < 0).any():
+            raise InputError(
+                f"{self.path} has records of threads of another version; {AGAIN}, or remove this file"
+            )
+        events[(events == CREATES) & (rows["role"] == RECEIVED)] = BEGINS
+        return RankThreads(
+            events, rows["number"], rows["thread"].astype(np.int64), rows["call"].astype(np.int64),
+            rows["site"], rows["bytes"].astype(np.int64), rows["tag"].astype(np.int64), begin_s, end_s,
         )  # fmt: skip
 
     def require_calls(self, rows: np.ndarray) -> None:
-        if len(rows) and rows["call"].max() >= self.num_calls:
+        if len(rows) and rows["call"].max() >= len(self.calls):
             raise InputError(
                 f"{self.path} names a call that the recording does not have; {AGAIN}, or remove this file"
             )
 
 
-def _parse_head(path: Path, data: bytes, num_bytes: int, num_calls: int, num_ranks: int) -> _Head | None:
+def _parse_head(
+    path: Path, data: bytes, num_bytes: int, calls: Sequence[str], num_ranks: int
+) -> _Head | None:
     """Read the head of a trace from the beginning of its file; None if the file ends within it."""
     if num_bytes < _HEAD.size:
         return None
@@ -230,7 +296,7 @@ def _parse_head(path: Path, data: bytes, num_bytes: int, num_calls: int, num_ran
         clocks = _clocks(data, clocks)
         is_cut = bool(_IS_CUT.unpack_from(data, _IS_CUT_AT)[0])
     return _Head(
-        path, num_calls, num_ranks, layout, head_bytes, capacity, num, whole, clocks, tick_s, is_cut
+        path, calls, num_ranks, layout, head_bytes, capacity, num, whole, clocks, tick_s, is_cut
     )  # fmt: skip
 
 
@@ -368,7 +434,7 @@ def open_traces(recording: Recording) -> dict[int, TraceFile] | None:
             continue
         with files.open_seekable(path, "recording") as stream:
             data = stream.read(_HEAD_BYTES)
-        head = _parse_head(path, data, path.stat().st_size, len(one.calls), one.size)
+        head = _parse_head(path, data, path.stat().st_size, one.calls, one.size)
         if head is not None:
             if head.is_former:
                 return None

@@ -157,8 +157,8 @@ class Recording:
 
     @property
     def slept_share(self) -> float | None:
-        """The least share of the run in which the main thread of a rank slept between its calls, such as
-        until other threads of the rank had ended, mean over the ranks that recorded it; None if none did."""
+        """The least share of the run in which the main thread of a rank slept between its calls and recorded
+        waits for other threads, mean over the ranks that recorded it; None if none did."""
         slept = [(one.slept_s, one.run_s) for one in self.ranks.values() if one.run_s > 0]
         shares = [min(slept_s / run_s, 1.0) for slept_s, run_s in slept if slept_s is not None]
         return sum(shares) / len(shares) if shares else None

@@ -134,8 +134,8 @@ class Timeline(Record):
     ----------
     rank, thread : the thread, threads of a rank from 0.
     begin_s : when each part begins; the last one ends with the run.
-    state : state of each part: COMPUTING, WAITING, TRANSFER or, of a recorded run, IN_MPI; ENDED after the
-        end of the thread.
+    state : state of each part: COMPUTING, WAITING, TRANSFER or, of a recorded run, IN_MPI; ENDED before the
+        thread begins and after its end.
     """
 
     rank: Rank
@@ -321,7 +321,7 @@ class SimulatedProgram(Record):
             return (
                 "What costs most is not known, since main threads sleep for "
                 f"{labels.percent(self.slept_share)} of the run or more: look first at what they wait for, "
-                "such as other threads of their rank or files."
+                "such as condition variables of threads or files."
             )
         parts = self.efficiency
         if parts.parallel >= _GOOD:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.analysis.events import Events, Matches, calls_of, communicator_names
-from earlybird.data.recorded_trace import COMPLETION
+from earlybird.data.recorded_trace import COMPLETION, THREAD
 from earlybird.data.recording import Recording
 
 _US = 1e6
@@ -20,6 +20,8 @@ _MAX_MESSAGES = 32
 
 def chrome_trace(events: Events, matches: Matches, recording: Recording) -> Iterator[str]:
     """Yield the lines of the file: a process for each rank, a slice for each call, an arrow for each message.
+
+    Slices of the category `thread` are no calls of the MPI: a thread creates, joins or meets others.
 
     Times are microseconds since the first event, by the clock that the events have. The arguments of a slice
     are the place in the program, the communicator, the request that the call starts, and peer, tag, bytes and
@@ -73,13 +75,17 @@ class _Facts:
         facts: dict[str, Any] = {}
         for name, key, is_known in (
             ("peer", "peer", lambda value: value >= 0), ("tag", "tag", lambda value: value >= 0),
-            ("bytes", "bytes", bool), ("request", "request", bool),
+            ("bytes", self._name_of_bytes(k), bool), ("request", "request", bool),
         ):  # fmt: skip
             if is_known(value := self._columns[name][k]):
                 facts[key] = value
         if (communicator := self._names.get(self._columns["communicator"][k])) is not None:
             facts["communicator"] = communicator
         return facts
+
+    def _name_of_bytes(self, k: int) -> str:
+        """Return what the bytes of a record are: of threads the number of a thread or a barrier."""
+        return "number" if self._columns["kind"][k] == THREAD else "bytes"
 
 
 def _lines(
@@ -91,12 +97,13 @@ def _lines(
     facts = _Facts(events, recording)
     begin_us = ((events.begin_s - first_s) * _US).round(3).tolist()
     end_us = ((events.end_s - first_s) * _US).round(3).tolist()
-    columns = ("rank", "thread", "call", "role", "calls")
-    rank, thread, call, role, calls = (getattr(events, name).tolist() for name in columns)
+    columns = ("rank", "thread", "call", "role", "kind", "calls")
+    rank, thread, call, role, kind, calls = (getattr(events, name).tolist() for name in columns)
     for k in range(len(events)):
         if calls[k]:
+            category = "thread" if kind[k] == THREAD else _ROLES.get(role[k], "call")
             yield {
-                "ph": "X", "name": events.names[call[k]], "cat": _ROLES.get(role[k], "call"),
+                "ph": "X", "name": events.names[call[k]], "cat": category,
                 "pid": rank[k], "tid": thread[k], "ts": begin_us[k],
                 "dur": round(end_us[k] - begin_us[k], 3), "args": facts.of_call(k),
             }  # fmt: skip

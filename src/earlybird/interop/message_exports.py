@@ -71,7 +71,7 @@ def write_chrome_trace(source: Path, output: Path) -> Exported:
             f"that of the first one, such as of rank {unconnected[0]}: they have times of their own"
         )
     with files.replace_when_complete(output) as temporary, open(temporary, "w", encoding="utf-8") as stream:
-        stream.writelines(chrome_trace(joined.events, joined.matches, recording))
+        stream.writelines(chrome_trace(joined.all_events, joined.matches, recording))
     return _exported(len(recording.ranks), len(joined.events), "events", tuple(remarks))
 
 

@@ -22,12 +22,14 @@ class Operation(IntEnum):
 
 class Semantics(IntEnum):
     """Who waits for whom in a collective: all for all, all for the root, the root for all, each rank for
-    those with smaller numbers."""
+    those with smaller numbers; and without the MPI all threads for all, all threads for one."""
 
     ALL_WAIT = 0
     WAIT_FOR_ROOT = 1
     ROOT_WAITS = 2
     PREFIX = 3
+    THREADS_WAIT = 4
+    WAIT_FOR_THREAD = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,8 @@ class Program:
     set_requests : positions of the operations that posted the requests of the sets. A collective that is
         entered is a request. WAIT_ANY ends when the first request of its set is complete.
     message_bytes, message_class : (M,).
-    semantics, root : (K,) `Semantics` and rank of the root of each collective.
+    semantics, root : (K,) `Semantics` and rank of the root of each collective; of WAIT_FOR_THREAD the number
+        of the thread that all others wait for.
     """
 
     num_ranks: int

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,19 @@ from earlybird.analysis.events import (
     row_numbers,
 )
 from earlybird.analysis.gaps import named_ranks
+from earlybird.analysis.thread_events import (
+    ThreadWaits,
+    are_idle,
+    thread_events_of,
+    thread_waits,
+)
 from earlybird.analysis.waits import COMPLETING, PROBING, RECEIVING, Traced, traced
 from earlybird.data import memory
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import POLLS, STARTS
 from earlybird.data.phases import find_phases
 from earlybird.data.recorded_rank import CALL, CONCURRENT, NULL_PEER, RECEIVED, SENT
-from earlybird.data.recorded_trace import COMPLETION, open_traces
+from earlybird.data.recorded_trace import BEGINS, COMPLETION, CREATES, ENDS, open_traces
 from earlybird.data.recording import Recording
 from earlybird.data.shell_commands import command_text, path_argument
 from earlybird.data.units import format_bytes, format_seconds
@@ -46,6 +52,7 @@ AS_PROTOCOL, NEVER, ALWAYS, EARLY = SENDERS = range(4)
 _SPIN_S = 5e-6
 # Local calls, whose recorded duration is what they cost.
 _LOCAL = STARTS | {
+    "pthread_create", "pthread_exit", "omp_parallel", "omp_arrive",
     "MPI_Bsend", "MPI_Send_init", "MPI_Bsend_init", "MPI_Ssend_init", "MPI_Rsend_init", "MPI_Recv_init",
     "MPI_Cancel", "MPI_Request_free", "MPI_Pcontrol", "MPI_Comm_set_name",
 }  # fmt: skip
@@ -97,6 +104,8 @@ class Operations:
         with the recorded cost; they compute the same.
     event : (N,) position of the call in the events, -1 before the first call of a thread.
     recorded_end_s : (N,) when each operation ended when it was recorded.
+    thread_slot : (T,) number of the thread in the events of its rank; threads that follow each other may have
+        the same.
     """
 
     size: int
@@ -133,6 +142,24 @@ class Operations:
     early_others: "tuple[Operations, ...]" = ()
     event: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     recorded_end_s: np.ndarray = field(default_factory=lambda: np.empty(0))
+    thread_slot: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def row(self) -> np.ndarray:
+        """The (T,) number, from 0, of each thread among those that differ in their rank or their slot."""
+        if not len(self.thread_slot):
+            return np.arange(len(self.thread_rank))
+        return row_numbers(self.thread_rank, self.thread_slot)
+
+    @property
+    def is_of_threads(self) -> np.ndarray:
+        """Whether each operation, (N,), is a call by which threads of a process wait for each other."""
+        of_site = np.array([not call.startswith("MPI_") for call, _ in self.sites], bool)
+        is_call = self.operation != Operation.COMPUTE
+        if not len(of_site):
+            return np.zeros(len(is_call), bool)
+        chosen: np.ndarray = is_call & ((self.site == NO_SITE) | of_site[np.maximum(self.site, 0)])
+        return chosen
 
     @property
     def rank(self) -> np.ndarray:
@@ -140,10 +167,16 @@ class Operations:
         return np.repeat(self.thread_rank, np.diff(self.first))
 
 
-def operations_of(recording: Recording, window: Window | None = None) -> Operations:
+def operations_of(
+    recording: Recording, window: Window | None = None, with_threads: bool = True
+) -> Operations:
     """Return the operations of a recording, of the window only if one is given, and from the moment on from
-    which the events of all ranks are whole. Raises InputError if events are missing after that."""
-    return _Builder(recording, events_for(recording, window), window).build()
+    which the events of all ranks are whole. Raises InputError if events are missing after that.
+
+    Without threads, what those that are not in the MPI do is left out.
+    """
+    joined = events_for(recording, window)
+    return _Builder(recording, joined if with_threads else replace(joined, threads=None), window).build()
 
 
 def events_for(recording: Recording, window: Window | None) -> Traced:
@@ -239,6 +272,7 @@ class _Builder:
 
     def __init__(self, recording: Recording, joined: Traced, window: Window | None):
         self.recording, self.joined, self.events = recording, joined, joined.events
+        self._add_threads()
         events = self.events
         self.call_of = calls_of(events)
         self.rows: list[tuple[np.ndarray, ...]] = []
@@ -287,6 +321,34 @@ class _Builder:
         ]
         self._choose(joined)
 
+    def _add_threads(self) -> None:
+        """Put the events of threads behind those of the MPI; those that are not simulated are no calls."""
+        events, threads = self.joined.all_events, self.joined.threads
+        self.num_of_mpi = len(self.joined.events)
+        if threads is None:
+            threads = thread_events_of(self.recording, {})
+        # What each event is of threads; -1: of the MPI, or not simulated.
+        self.threads, self.thread_event = threads, np.full(len(events), -1)
+        if len(threads):
+            until_s = np.full(self.recording.size, np.inf)
+            finalizes = events.is_call(_FINALIZE) & (events.calls > 0)
+            np.minimum.at(until_s, events.rank[finalizes], events.begin_s[finalizes])
+            is_apart = np.ones(self.recording.size, bool)
+            for rank, one in self.recording.ranks.items():
+                is_apart[rank] = one.has_apart_threads
+            # After that the run ends, whatever threads do.
+            is_kept = is_apart[threads.rank] & (threads.end_s <= until_s[threads.rank])
+            is_kept &= ~are_idle(threads, self.joined.events)
+            self.thread_event[self.num_of_mpi :] = np.where(is_kept, threads.event, -1)
+            is_left_out = np.concatenate([np.zeros(self.num_of_mpi, bool), ~is_kept])
+            one_thread = np.full(self.recording.size, np.iinfo(np.int64).max)
+            np.minimum.at(one_thread, events.rank, events.thread)
+            events = replace(
+                events, calls=np.where(is_left_out, 0, events.calls),
+                thread=np.where(is_left_out, one_thread[events.rank], events.thread),
+            )  # fmt: skip
+        self.events = events
+
     def _choose(self, joined: Traced) -> None:
         """Choose the messages and collectives that are in the window."""
         matches, of_call = joined.matches, np.where(self.call_of >= 0, self.call_of, 0)
@@ -327,13 +389,28 @@ class _Builder:
         """Return an array (N,): the number of the thread of each event. The threads of a rank that are never
         in the MPI at once count as one."""
         events = self.events
-        concurrent = np.array(
-            [self.recording.ranks[rank].thread_level == CONCURRENT for rank in range(self.recording.size)]
-        )
-        number = row_numbers(events.rank, np.where(concurrent[events.rank], events.thread, 0))
-        self.thread_rank = np.empty(number.max() + 1, np.int64)
-        self.thread_rank[number] = events.rank
+        is_concurrent, is_of_threads = np.zeros((2, self.recording.size), bool)
+        for rank, one in self.recording.ranks.items():
+            is_concurrent[rank] = one.thread_level == CONCURRENT
+        is_of_threads[events.rank[self.thread_event >= 0]] = True
+        thread = np.where((is_concurrent | is_of_threads)[events.rank], events.thread, 0)
+        slot = row_numbers(events.rank, thread)
+        number = row_numbers(slot, self._lives(slot))
+        self.thread_rank, self.thread_slot = np.empty((2, number.max() + 1), np.int64)
+        self.thread_rank[number], self.thread_slot[number] = events.rank, thread
         return number
+
+    def _lives(self, slot: np.ndarray) -> np.ndarray:
+        """Return which of the threads that have had a slot one after another each event is of."""
+        lives = np.zeros(len(slot), np.int64)
+        if not len(self.threads):
+            return lives
+        events = self.events
+        order = np.lexsort([self.thread_event == ENDS, self.thread_event != BEGINS, events.begin_s, slot])
+        begins = self.thread_event[order] == BEGINS
+        begins[1:] |= self.thread_event[order][:-1] == ENDS
+        lives[order] = np.cumsum(begins)
+        return lives
 
     def _add(self, call: np.ndarray, order: int, kind: int, seconds: Any, reference: Any) -> None:
         """Add an operation to each of `call`; `reference` is the message, collective or place of it."""
@@ -368,6 +445,7 @@ class _Builder:
             self._add(group.events, _ENTER, Operation.ENTER, self._costs_s(group), number)
         for number, group in enumerate(self.immediate, len(groups)):
             self._add(group.events, _ENTER, Operation.ENTER, 0.0, number)
+        waits = self._thread_waits()
         # What completes sends: their own call, or the one that completes their requests.
         ends = np.flatnonzero(
             (events.request > 0) & ((events.kind == COMPLETION) | (events.role == RECEIVED))
@@ -391,8 +469,11 @@ class _Builder:
         only_sends = np.zeros(len(events), bool)
         only_sends[of_call[sent][is_blocking]] = True
         only_sends[of_call[received]] = False
-        own_s = np.where(completes & ~only_sends | in_group, 0.0, duration_s)
+        waits_for_thread = np.zeros(len(events), bool)
+        waits_for_thread[np.concatenate([waits.pairs[:, 1], *waits.meetings])] = True
+        own_s = np.where(completes & ~only_sends | in_group | waits_for_thread, 0.0, duration_s)
         waits_s = self._other_requests(own_s, completes, key, ends, of_call, groups, only_sends)
+        self._add_thread_waits(waits)
         gaps_s = self._gaps_s()
         own_s, gaps_s = self._without_polls(own_s, gaps_s, completes)
         is_end = self.is_finalize[calls]
@@ -402,8 +483,43 @@ class _Builder:
         self._add_ends()
         return self._sorted(
             message, of_call, send_done, sender, is_blocking, groups,
-            self._kept_s(kept, own_s, completes | has_post | in_group, waits_s),
+            self._kept_s(kept, own_s, completes | has_post | in_group | waits_for_thread, waits_s),
         )  # fmt: skip
+
+    def _thread_waits(self) -> ThreadWaits:
+        """Return who waits for whom among the threads, by positions in the events."""
+        events = self.events
+        is_usable = (self.is_called & ~self.end & (self.thread_event >= 0))[self.num_of_mpi :]
+        waits = thread_waits(self.threads, is_usable)
+        pairs, meetings = waits.pairs + self.num_of_mpi, [each + self.num_of_mpi for each in waits.meetings]
+        first, second = pairs.T
+        # A damaged file may say otherwise.
+        can_be = events.begin_s[first] <= events.end_s[second]
+        can_be &= self.timeline[first] != self.timeline[second]
+        return ThreadWaits(pairs[can_be], meetings)
+
+    def _add_thread_waits(self, waits: ThreadWaits) -> None:
+        """Let threads wait for those that create or join them, and for each other at barriers; then they take
+        what they took after these had come."""
+        first, second = waits.pairs.T
+        number = self.num_collectives + len(self.stands_for) + np.arange(len(first))
+        # A thread may begin before the call that creates it has returned.
+        from_s = np.where(
+            self.thread_event[first] == CREATES, self.begin_s[first], self.end_s[first]
+        )  # fmt: skip
+        cost_s = np.maximum(self.end_s[second] - np.maximum(from_s, self.begin_s[second]), 0.0)
+        begins = self.thread_event[second] == BEGINS
+        cost_s[begins] = np.maximum(self.begin_s[second] - from_s, 0.0)[begins]
+        self._add(first, _ENTER, Operation.ENTER, 0.0, number)
+        self._add(second, _ENTER, Operation.ENTER, cost_s, number)
+        semantics = [(int(Semantics.WAIT_FOR_THREAD), root) for root in self.timeline[first].tolist()]
+        for at, together in enumerate(
+            waits.meetings, self.num_collectives + len(self.stands_for) + len(first)
+        ):
+            last_s = self.begin_s[together].max()
+            self._add(together, _ENTER, Operation.ENTER, np.maximum(self.end_s[together] - last_s, 0.0), at)
+            semantics.append((int(Semantics.THREADS_WAIT), 0))
+        self.of_threads = np.array(semantics, np.int64).reshape(-1, 2)
 
     def _add_ends(self) -> None:
         """Let threads compute from their last call until the end of the window."""
@@ -412,7 +528,7 @@ class _Builder:
         until_s = self.cut.until_s[events.rank[last]]
         has_ended = np.zeros(self.recording.size, bool)
         has_ended[events.rank[calls[self.is_finalize[calls]]]] = True
-        computes = np.isfinite(until_s) & ~has_ended[events.rank[last]]
+        computes = np.isfinite(until_s) & ~has_ended[events.rank[last]] & (self.thread_event[last] != ENDS)
         last, until_s = last[computes], until_s[computes]
         self._add(last, _COMPUTE_ON, Operation.COMPUTE, np.maximum(until_s - self.end_s[last], 0.0), last)
 
@@ -518,6 +634,9 @@ class _Builder:
         before_s[1:] = self.end_s[calls[:-1]]
         is_first = np.diff(timeline, prepend=-1) != 0
         before_s[is_first] = self.cut.from_s[events.rank[calls[is_first]]]
+        # There is no thread before.
+        is_new = self.thread_event[calls] == BEGINS
+        before_s[is_new] = self.begin_s[calls[is_new]]
         return np.maximum(self.begin_s[calls] - before_s, 0.0)
 
     def _without_polls(
@@ -603,16 +722,23 @@ class _Builder:
         argument[kind == Operation.COMPUTE] = 0
         timeline = self.timeline[call]
         site, sites = self._sites(call)
-        site = np.where(order == _COMPUTE_ON, NO_SITE, site)
-        waits_at = np.flatnonzero(is_wait)
+        site = np.where((order == _COMPUTE_ON) | (self.thread_event[call] == BEGINS), NO_SITE, site)
+        waits_at = np.flatnonzero(is_wait & (site != NO_SITE))
         in_calls_s = np.bincount(site[waits_at], (self.end_s - self.begin_s)[call[waits_at]], len(sites))
         recorded_end_s = np.where(is_wait, self.end_s[call], self.begin_s[call]) - self.from_s
         goes_on = order == _COMPUTE_ON
         recorded_end_s[goes_on] = self.cut.until_s[events.rank[call[goes_on]]] - self.from_s
+        has_begun = (self.thread_event[call] == BEGINS) & (kind == Operation.COMPUTE)
         # What ranks wait for before their first call, and do after their last one, is of the run.
         starts_s = self.cut.from_s[self.thread_rank] - self.from_s
         is_idle = ~np.isin(self.thread_rank, self.thread_rank[np.unique(timeline)])
         starts_s[is_idle] = self.until_s - self.from_s  # ranks without a call in the window
+        # Threads whose creation is not known begin when they began.
+        begins = calls[self.thread_event[calls] == BEGINS]
+        starts_s[self.timeline[begins]] = np.where(
+            np.isin(begins, call[kind == Operation.ENTER]), 0.0, self.begin_s[begins] - self.from_s
+        )
+        recorded_end_s[has_begun] = starts_s[timeline[has_begun]]
         first = np.searchsorted(timeline, np.arange(len(self.thread_rank) + 1))
         shift = np.arange(1, len(self.thread_rank) + 1)
         moved = shift[timeline] if len(timeline) else timeline
@@ -624,6 +750,7 @@ class _Builder:
             return places + moved[places]
 
         all_groups = [*groups, *self.immediate]
+        num_nameless = len(self.stands_for) + len(self.of_threads)
         stands_semantics = [
             Semantics.ALL_WAIT if partner < 0 else Semantics.WAIT_FOR_ROOT
             for partner in self.stands_for.tolist()
@@ -635,17 +762,24 @@ class _Builder:
             at(requests[by_set]), with_starts(site, NO_SITE), sites, in_calls_s,
             events.rank[matches.sent], events.rank[matches.received], events.bytes[matches.sent], sender,
             at(wait_of[of_call[matches.sent]]) if len(message) else np.empty(0, np.int64), is_blocking,
-            np.array([*map(_semantics, all_groups), *stands_semantics], np.int64),
             np.array(
-                [*(max(group.root, 0) for group in all_groups), *np.maximum(self.stands_for, 0)], np.int64
+                [*map(_semantics, all_groups), *stands_semantics, *self.of_threads[:, 0]], np.int64
             ),
-            kept_s, len(calls), self.num_unmatched,
-            (*(_blocking_name(group) for group in all_groups), *[""] * len(self.stands_for)),
-            np.array([*map(self._size_of, all_groups), *[0] * len(self.stands_for)], np.int64),
-            np.arange(len(all_groups) + len(self.stands_for)) >= len(groups),
+            np.array(
+                [
+                    *(max(group.root, 0) for group in all_groups), *np.maximum(self.stands_for, 0),
+                    *self.of_threads[:, 1],
+                ],
+                np.int64,
+            ),
+            kept_s, int((calls < self.num_of_mpi).sum()), self.num_unmatched,
+            (*(_blocking_name(group) for group in all_groups), *[""] * num_nameless),
+            np.array([*map(self._size_of, all_groups), *[0] * num_nameless], np.int64),
+            np.arange(len(all_groups) + num_nameless) >= len(groups),
             self._leads_s(), self.window, self.num_under_way,
             phases_of_sites(self.recording, find_phases(self.recording), sites),
             event=with_starts(call, -1), recorded_end_s=with_starts(recorded_end_s, starts_s),
+            thread_slot=self.thread_slot,
         )  # fmt: skip
 
     def _leads_s(self) -> dict[int, np.ndarray]:
@@ -665,7 +799,9 @@ class _Builder:
         is_immediate = (number >= num_blocking) & (number < self.num_collectives)
         completing = self.completing_of[call[is_immediate]]
         waits[is_immediate] = np.where(completing >= 0, wait_of[completing], -1)
-        stands = np.flatnonzero(number >= self.num_collectives)
+        stands = np.flatnonzero(
+            (number >= self.num_collectives) & (number < self.num_collectives + len(self.stands_for))
+        )
         partner = self.stands_for[number[stands] - self.num_collectives]
         waits[stands[partner == self.events.rank[call[stands]]]] = -1
         return waits

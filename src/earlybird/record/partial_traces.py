@@ -15,7 +15,14 @@ from earlybird.analysis.events import Counted, Matching
 from earlybird.analysis.waits import Traced, join_traces, traced
 from earlybird.data import memory
 from earlybird.data.recorded_rank import CALL
-from earlybird.data.recorded_trace import ONE_CALL, RankTrace, TraceFile, open_traces, role_and_kind
+from earlybird.data.recorded_trace import (
+    ONE_CALL,
+    THREAD,
+    RankTrace,
+    TraceFile,
+    open_traces,
+    role_and_kind,
+)
 from earlybird.data.recording import Recording
 from earlybird.record.window import (
     Window,
@@ -228,12 +235,13 @@ def _kept(calls: tuple[str, ...], file: TraceFile, span: _Span | None, collectiv
 
 
 def _counted(matching: Matching, rank: int, file: TraceFile, kept: _Kept) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each event that is kept, how many of the rank's events that are matched in one order with
-    it precede it in this order, and how many there are."""
+    """Return, for each event of the MPI that is kept, how many of the rank's events that are matched in one
+    order with it precede it in this order, and how many there are."""
     before, total = np.zeros((2, len(kept.rows)), np.int64)
+    is_of_mpi = role_and_kind(kept.rows)[1] != THREAD
     place, key, order = matching.keys(rank, kept.rows, kept.numbers)
     if not len(place):
-        return before, total
+        return before[is_of_mpi], total[is_of_mpi]
     wanted, number = np.unique(key, return_inverse=True)
     number = number.reshape(-1)
     # Behind the events with one key comes what counts those after them.
@@ -264,4 +272,4 @@ def _counted(matching: Matching, rank: int, file: TraceFile, kept: _Kept) -> tup
     at = where[: len(place)]
     before[place] = sums[at] - base[number]
     total[place] = sums[last[number]] - base[number]
-    return before, total
+    return before[is_of_mpi], total[is_of_mpi]

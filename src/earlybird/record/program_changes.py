@@ -33,7 +33,7 @@ from earlybird.record.collective_changes import (
 )
 from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
 from earlybird.record.message_changes import aggregated
-from earlybird.record.operations import Operations
+from earlybird.record.operations import NO_SITE, Operations
 from earlybird.record.placement import Placement
 from earlybird.record.simulation import (
     Change,
@@ -250,6 +250,7 @@ def collective_cost_change(operations: Operations, factor: np.ndarray, text: str
     wait for have come."""
     enters = np.flatnonzero(operations.operation == Operation.ENTER)
     scale = np.ones(len(operations.operation))
+    enters = enters[operations.site[enters] != NO_SITE]
     scale[enters] = factor[operations.site[enters]]
     return Change(text, lambda given: replace(given, compute_s=given.compute_s * scale))
 

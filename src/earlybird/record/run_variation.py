@@ -68,7 +68,7 @@ def _groups(operations: Operations) -> tuple[_Group, ...]:
     """Return the calls of which other runs are drawn."""
     kind, site = operations.operation, operations.site
     is_own = (kind == Operation.COMPUTE) | (kind == Operation.ENTER) | (kind == Operation.WAIT_ALL)
-    thread = np.repeat(np.arange(len(operations.thread_rank)), np.diff(operations.first))
+    thread = np.repeat(operations.row, np.diff(operations.first))
     chosen = np.flatnonzero(is_own & (site >= 0))
     order = chosen[np.lexsort([chosen, kind[chosen], site[chosen], thread[chosen]])]
     begins = np.ones(len(order), bool)

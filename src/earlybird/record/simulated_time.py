@@ -88,7 +88,12 @@ def _last_members(
     of_root[ends.collective[is_root]] = ends.enters[is_root]
     until = np.full(len(run.end_s), -1)
     until[ends.enters] = ends.enters[largest_until(ends.collective, end_s)]
-    last = np.where(semantics == Semantics.WAIT_FOR_ROOT, of_root[collective], last)
+    thread = np.searchsorted(program.first, ends.enters, side="right") - 1
+    is_root_thread = thread == program.root[ends.collective]
+    is_root_thread &= program.semantics[ends.collective] == Semantics.WAIT_FOR_THREAD
+    of_root[ends.collective[is_root_thread]] = ends.enters[is_root_thread]
+    for_one = (semantics == Semantics.WAIT_FOR_ROOT) | (semantics == Semantics.WAIT_FOR_THREAD)
+    last = np.where(for_one, of_root[collective], last)
     last = np.where((semantics == Semantics.ROOT_WAITS) & (rank[requests] != root), requests, last)
     members: np.ndarray = np.where(semantics == Semantics.PREFIX, until[requests], last)
     return members
@@ -136,13 +141,15 @@ def phases(operations: Operations, parts_s: np.ndarray) -> list[PhaseOfRun]:
     of_sites = operations.phases_of_sites or [()] * num
     here = operations.site != NO_SITE
     sums = [np.bincount(operations.site[here], values[here], num) for values in parts_s]
+    is_used = np.bincount(operations.site[here], minlength=num) > 0
     rows = [
         PhaseOfRun(
             place, call, float(computing_s), float(waits_s), float(transfer_s), float(recorded_s), of_phases
         )
-        for (call, place), computing_s, waits_s, transfer_s, recorded_s, of_phases in zip(
-            operations.sites, *sums, operations.in_calls_s, of_sites, strict=True
+        for (call, place), computing_s, waits_s, transfer_s, recorded_s, of_phases, is_there in zip(
+            operations.sites, *sums, operations.in_calls_s, of_sites, is_used.tolist(), strict=True
         )
+        if is_there
     ]
     return sorted(rows, key=lambda row: (-row.total_s, row.call, row.site))
 

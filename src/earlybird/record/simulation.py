@@ -59,9 +59,12 @@ def efficiency(operations: Operations, program: Program, run: SimulatedRun) -> E
     product, the parallel efficiency. A rank's computing is that of its busiest thread."""
     is_compute = (program.operation == Operation.COMPUTE) & (operations.site != NO_SITE)
     thread = np.repeat(np.arange(len(program.thread_rank)), np.diff(program.first))
-    of_thread_s = np.bincount(thread, program.operation_s * is_compute, len(program.thread_rank))
+    row = operations.row
+    of_row_s = np.bincount(row[thread], program.operation_s * is_compute)
+    rank_of_row = np.empty(len(of_row_s), np.int64)
+    rank_of_row[row] = program.thread_rank
     of_rank_s = np.zeros(program.num_ranks)
-    np.maximum.at(of_rank_s, program.thread_rank, of_thread_s)
+    np.maximum.at(of_rank_s, rank_of_row, of_row_s)
     run_s, most_s = run.end_of_run_s, float(of_rank_s.max())
     if not run_s or not most_s:
         return Efficiency(0.0, 0.0, 0.0, 0.0)

@@ -60,8 +60,8 @@ def with_sleep(simulated: SimulatedProgram, recording: Recording) -> SimulatedPr
     if share < MIN_SLEPT:
         return simulated
     remark = (
-        f"main threads slept for {labels.percent(share)} of the run or more outside of the MPI, such as for "
-        "other threads of their rank or for files. That counts as computing of the main thread: what faster "
-        "or even computing of other threads gains is not known"
+        f"main threads slept for {labels.percent(share)} of the run or more outside of the MPI, for what is "
+        "not recorded, such as condition variables or files. That counts as computing of the main thread: "
+        "what faster or even computing of other threads gains is not known"
     )
     return replace(simulated, slept_share=share, notes=(*simulated.notes, remark))

@@ -14,7 +14,7 @@ from earlybird.data.simulated_program import (
     WindowOfRun,
 )
 from earlybird.models.program import Operation
-from earlybird.record.operations import Operations
+from earlybird.record.operations import NO_SITE, Operations
 
 # Of a timeline: its threads, and the moments between which a thread has one state. Of the run: its windows.
 MAX_THREADS, NUM_MOMENTS, NUM_WINDOWS = 32, 240, 20
@@ -24,10 +24,12 @@ def recorded_timeline(operations: Operations) -> TimelineOfRun:
     """Return what the threads did when the run was recorded: compute, or be in the MPI."""
     end_s = operations.recorded_end_s
     duration_s = np.maximum(end_s - _begin_s(operations, end_s), 0.0)
-    is_compute = operations.operation == Operation.COMPUTE
-    parts_s = np.stack([duration_s * is_compute, duration_s * ~is_compute])
+    is_compute, is_of_threads = operations.operation == Operation.COMPUTE, operations.is_of_threads
+    waits = is_of_threads & (operations.site != NO_SITE)
+    is_in_mpi = ~is_compute & ~is_of_threads
+    parts_s = np.stack([duration_s * is_compute, duration_s * waits, duration_s * is_in_mpi])
     run_s = operations.recorded_s
-    return _timeline(operations, end_s, parts_s, (COMPUTING, IN_MPI), RECORDED, run_s)
+    return _timeline(operations, end_s, parts_s, (COMPUTING, WAITING, IN_MPI), RECORDED, run_s)
 
 
 def simulated_timeline(
@@ -35,6 +37,8 @@ def simulated_timeline(
 ) -> TimelineOfRun:
     """Return what the threads of a simulated run do, by the `time_parts` of its operations."""
     run_s = float(end_s.max(initial=0.0))
+    # A thread that has not begun does not wait.
+    parts_s = np.where(operations.is_of_threads & (operations.site == NO_SITE), 0.0, parts_s)
     return _timeline(operations, end_s, parts_s, (COMPUTING, WAITING, TRANSFER), run, run_s)
 
 
@@ -44,10 +48,10 @@ def windows(operations: Operations, end_s: np.ndarray, parts_s: np.ndarray) -> l
     if not run_s:
         return []
     edges_s = np.linspace(0.0, run_s, NUM_WINDOWS + 1)
-    num_threads = len(operations.thread_rank)
-    computing_s = np.stack([
-        np.diff(_until(operations, thread, end_s, parts_s[0], edges_s)) for thread in range(num_threads)
-    ])  # fmt: skip
+    row = operations.row
+    computing_s = np.zeros((int(row.max()) + 1, NUM_WINDOWS))
+    for thread in range(len(row)):
+        computing_s[row[thread]] += np.diff(_until(operations, thread, end_s, parts_s[0], edges_s))
     found = []
     ends_s = edges_s.tolist()
     for begin_s, until_s, of_threads_s in zip(ends_s[:-1], ends_s[1:], computing_s.T, strict=True):
@@ -90,12 +94,16 @@ def _timeline(
 ) -> TimelineOfRun:
     edges_s = np.linspace(0.0, run_s, NUM_MOMENTS + 1)
     threads = []
-    for number in range(min(len(operations.thread_rank), MAX_THREADS)):
-        rank = int(operations.thread_rank[number])
-        thread = number - int(np.searchsorted(operations.thread_rank, rank))
-        spent_s = np.stack(
-            [np.diff(_until(operations, number, end_s, part_s, edges_s)) for part_s in parts_s]
-        )
+    row = operations.row
+    _, first = np.unique(row, return_index=True)
+    rank_of_row = operations.thread_rank[first]
+    for number in range(min(len(rank_of_row), MAX_THREADS)):
+        rank = int(rank_of_row[number])
+        thread = number - int(np.searchsorted(rank_of_row, rank))
+        # Threads that follow each other are shown as one.
+        spent_s = np.zeros((len(parts_s), NUM_MOMENTS))
+        for one in np.flatnonzero(row == number).tolist():
+            spent_s += [np.diff(_until(operations, one, end_s, part_s, edges_s)) for part_s in parts_s]
         most = np.where(spent_s.max(axis=0) > 0, spent_s.argmax(axis=0), len(states))
         begins = np.flatnonzero(np.diff(most, prepend=-1))
         threads.append(

@@ -66,7 +66,7 @@ def traces_of(tmp_path, records, capacity=1000, ahead_s=None):
     for rank, rows in records.items():
         path = tmp_path / f"rank-{rank}.trace"
         path.write_bytes(trace_file(rows, capacity, ahead_s=ahead_s[rank] if ahead_s else 0.0))
-        traces[rank] = load_trace(path, len(NAMES), 100)
+        traces[rank] = load_trace(path, NAMES, 100)
     return traces
 
 
@@ -225,7 +225,7 @@ def test_in_traces_without_requests_a_call_that_receives_is_judged_by_what_it_re
     }  # fmt: skip
     for rank, rows in records.items():
         (tmp_path / f"rank-{rank}.trace").write_bytes(former_trace_file(rows, 100))
-        traces[rank] = load_trace(tmp_path / f"rank-{rank}.trace", len(NAMES), 100)
+        traces[rank] = load_trace(tmp_path / f"rank-{rank}.trace", NAMES, 100)
     recording = recording_of(2)
     found = waits_of(recording, join_traces(recording, traces))
     assert found.late_sender_s == pytest.approx([0.2, 0]) and found.late_receiver_s.sum() == 0
@@ -317,7 +317,7 @@ def test_in_traces_without_requests_the_wait_for_a_send_is_not_known(tmp_path):
     traces = {}
     for rank, rows in {0: [send, wait], 1: [recv(1.5, 1.6, 0)]}.items():
         (tmp_path / f"rank-{rank}.trace").write_bytes(former_trace_file(rows, 100))
-        traces[rank] = load_trace(tmp_path / f"rank-{rank}.trace", len(NAMES), 100)
+        traces[rank] = load_trace(tmp_path / f"rank-{rank}.trace", NAMES, 100)
     recording = recording_of(2)
     found = waits_of(recording, join_traces(recording, traces))
     assert found.unexamined == ["MPI_Wait"] and found.waiting_s.sum() == 0
@@ -635,7 +635,7 @@ def test_records_that_are_not_whole_are_left_out(tmp_path):
     third = TRACE_HEAD_BYTES + 2 * TRACED.itemsize
     data[third : third + 4] = bytes(4)  # the third one's turn
     path.write_bytes(data[:-10])
-    trace = load_trace(path, len(NAMES), 100)
+    trace = load_trace(path, NAMES, 100)
     assert trace.records["number"].tolist() == [4] and not trace.is_whole
     assert trace.begin_s == pytest.approx(np.array([1003]))
 
@@ -647,7 +647,7 @@ def test_a_damaged_trace_is_refused_in_a_sentence(tmp_path, where):
     data[where : where + 8] = bytes(8)
     path.write_bytes(data)
     with pytest.raises(InputError, match="damaged or of another version"):
-        load_trace(path, len(NAMES), 100)
+        load_trace(path, NAMES, 100)
 
 
 # The places of begin, duration and peer in a record.
@@ -661,10 +661,10 @@ def test_a_trace_with_values_that_cannot_be_is_refused(tmp_path, place, value):
     data[at : at + width] = value.to_bytes(width, "little")
     path.write_bytes(data)
     with pytest.raises(InputError, match="is damaged"):
-        load_trace(path, len(NAMES), 100)
+        load_trace(path, NAMES, 100)
 
 
 def test_an_empty_trace_is_none(tmp_path):
     path = tmp_path / "rank-0.trace"
     path.write_bytes(b"")
-    assert load_trace(path, len(NAMES), 100) is None
+    assert load_trace(path, NAMES, 100) is None

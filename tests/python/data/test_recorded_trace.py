@@ -25,7 +25,7 @@ def loaded(tmp_path):
     def load(data):
         path = tmp_path / "rank-0.trace"
         path.write_bytes(data)
-        return load_trace(path, len(CALLS), 100)
+        return load_trace(path, CALLS, 100)
 
     return load
 

@@ -184,7 +184,7 @@ def test_the_slice_of_a_call_that_completes_several_requests_lists_them(tmp_path
         (2.0, 2.5, len(CALLS), CALL, 0, -1, -1, ONE_CALL, 0),
     ]
     (tmp_path / "rank-0.trace").write_bytes(trace_file(rows, 100, site=9))
-    joined = join_traces(recording, {0: load_trace(tmp_path / "rank-0.trace", len(calls), 100)})
+    joined = join_traces(recording, {0: load_trace(tmp_path / "rank-0.trace", calls, 100)})
     lines = json.loads("".join(chrome_trace(joined.events, joined.matches, recording)))["traceEvents"]
     world = {"communicator": "MPI_COMM_WORLD"}
     waitall, wait = (one for one in lines if one["ph"] == "X")

@@ -126,7 +126,7 @@ def _write_replay_trace(source: Path, output: Path) -> Exported:
     from earlybird.record.operations import operations_of
     from earlybird.record.replay_trace import INDEX, write_replay_trace
 
-    operations = operations_of(load_counted(source))
+    operations = operations_of(load_counted(source), with_threads=False)
     made = write_replay_trace(operations, output)
     use = (
         f"smpirun -np {operations.size} -platform PLATFORM.xml -hostfile HOSTS -replay "

@@ -145,7 +145,7 @@ def _write_trace(
     joined = events_for(asked.recording, window)
     operations, given = once_rewritten(asked.operations, with_changes(as_recorded, changes))
     _, run = simulate_run(operations, given)
-    events, matches = trace_at(joined.events, joined.matches, operations, run.end_s)
+    events, matches = trace_at(joined.all_events, joined.matches, operations, run.end_s)
     with files.replace_when_complete(path) as temporary, open(temporary, "w", encoding="utf-8") as stream:
         stream.writelines(chrome_trace(events, matches, asked.recording))
 

@@ -140,8 +140,9 @@ void eb_exchange_times(const eb_exchange *exchange, double *intra_node_s, double
 
 /* A program: what the threads of ranks compute, send, receive and wait for, in order. */
 enum { EB_COMPUTE, EB_SEND, EB_RECEIVE, EB_WAIT_ALL, EB_WAIT_ANY, EB_ENTER, EB_NUM_OPERATIONS };
-/* Who waits for whom in a collective: all for all; all for the root; the root for all; each for those with smaller ranks. */
-enum { EB_ALL_WAIT, EB_WAIT_FOR_ROOT, EB_ROOT_WAITS, EB_PREFIX, EB_NUM_SEMANTICS };
+/* Who waits for whom in a collective: all for all; all for the root; the root for all; each for those with smaller ranks. Threads of a
+ * process wait for each other like that without the MPI: all threads for all; all threads for that with the number of the root. */
+enum { EB_ALL_WAIT, EB_WAIT_FOR_ROOT, EB_ROOT_WAITS, EB_PREFIX, EB_THREADS_WAIT, EB_WAIT_FOR_THREAD, EB_NUM_SEMANTICS };
 
 /* The operations of thread t are first[t] .. first[t + 1] - 1; the threads are in the order of their ranks. Each takes
  * operation_s[k] of its thread: a computation; what a post occupies the processor, before it takes effect; what a wait or a
@@ -151,7 +152,8 @@ enum { EB_ALL_WAIT, EB_WAIT_FOR_ROOT, EB_ROOT_WAITS, EB_PREFIX, EB_NUM_SEMANTICS
  * A set is requests, set_requests[set_first[s]] .. set_requests[set_first[s + 1] - 1]: the operations of the same rank that
  * have posted them, each in one EB_WAIT_ALL at most; an EB_WAIT_ANY returns at the first that is complete. A collective that is
  * entered is a request, too. Each message is sent once and received once. A wait for no request is a call of the MPI that
- * waits for nothing. collective_root is a rank. */
+ * waits for nothing. collective_root is a rank, or a thread with EB_WAIT_FOR_THREAD. A rank enters a collective once; with
+ * EB_THREADS_WAIT and EB_WAIT_FOR_THREAD a thread does. */
 typedef struct {
   int64_t num_ranks, num_threads, num_operations, num_sets, num_set_requests, num_messages, num_collectives;
   const int64_t *thread_rank, *first;
@@ -171,7 +173,8 @@ typedef struct {
  * receive_s when a wait completes it. With waits[class] or awaits_receive[class] it begins when it is sent and its receive
  * is posted, else at once. The send is complete when the last byte has left with waits[class], else when the message begins.
  * With starts_inside[class] it begins only when after that the receiver, and then the sender, is inside the MPI: in any
- * operation but EB_COMPUTE, or at its end. */
+ * operation but EB_COMPUTE and those of collectives of threads, which are an EB_ENTER and the wait whose first request it is; or at its
+ * end, unless that is such an operation. */
 typedef struct {
   int64_t num_nodes, num_groups, num_classes, num_counts;
   const int64_t *node, *group; /* of each rank; the groups of different nodes are different ones */

@@ -73,7 +73,8 @@ static bool check_ranges(const check *c) {
   }
   for (int64_t k = 0; k < p->num_collectives; k++) {
     if (p->collective_semantics[k] >= EB_NUM_SEMANTICS) return refuse(c, k, "who waits for whom in a collective is not known");
-    if (!is_index(p->collective_root[k], p->num_ranks)) return refuse(c, k, "the root of a collective is not there");
+    const int64_t num_roots = p->collective_semantics[k] == EB_WAIT_FOR_THREAD ? p->num_threads : p->num_ranks;
+    if (!is_index(p->collective_root[k], num_roots)) return refuse(c, k, "the root of a collective is not there");
   }
   return true;
 }
@@ -94,13 +95,27 @@ static bool check_set(const check *c, int64_t k, const int32_t *rank_of, uint8_t
   return true;
 }
 
+/* Threads and ranks enter collectives in ascending order, since the operations are in that order. */
+static bool check_entry(const check *c, int64_t k, int64_t thread, int32_t *entered) {
+  const int64_t collective = c->program->argument[k];
+  if (!is_index(collective, c->program->num_collectives)) return refuse(c, k, "the collective of an operation is not there");
+  const bool is_of_threads = c->program->collective_semantics[collective] >= EB_THREADS_WAIT;
+  const int64_t who = is_of_threads ? thread : c->program->thread_rank[thread];
+  if (entered[collective] >= who)
+    return refuse(c, k, is_of_threads ? "a thread enters a collective twice" : "a rank enters a collective twice");
+  entered[collective] = (int32_t)who;
+  return true;
+}
+
 static bool check_operations(const check *c, int32_t *rank_of, uint8_t *marks, uint8_t *ends, uint8_t *used_sets,
                              int32_t *entered) {
   const eb_program *p = c->program;
   for (int64_t t = 0; t < p->num_threads; t++)
     for (int64_t k = p->first[t]; k < p->first[t + 1]; k++) rank_of[k] = (int32_t)p->thread_rank[t];
   for (int64_t k = 0; k < p->num_collectives; k++) entered[k] = -1;
+  int64_t thread = 0;
   for (int64_t k = 0; k < p->num_operations; k++) {
+    while (k >= p->first[thread + 1]) thread++;
     const uint8_t kind = p->operation[k];
     if (kind >= EB_NUM_OPERATIONS) return refuse(c, k, "the kind of an operation is not known");
     if (!is_time(p->operation_s[k])) return refuse(c, k, "the time of an operation is negative or too large");
@@ -114,9 +129,7 @@ static bool check_operations(const check *c, int32_t *rank_of, uint8_t *marks, u
       if (used_sets[argument]++) return refuse(c, k, "two waits have one set");
       if (!check_set(c, k, rank_of, marks)) return false;
     } else if (kind == EB_ENTER) {
-      if (!is_index(argument, p->num_collectives)) return refuse(c, k, "the collective of an operation is not there");
-      if (entered[argument] >= rank_of[k]) return refuse(c, k, "a rank enters a collective twice");
-      entered[argument] = rank_of[k];
+      if (!check_entry(c, k, thread, entered)) return false;
     }
   }
   for (int64_t m = 0; m < p->num_messages; m++)

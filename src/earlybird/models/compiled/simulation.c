@@ -327,19 +327,22 @@ static void enter(simulation *s, thread *of, int64_t rank) {
   const double now_s = of->now_s, *cost_s = s->program->operation_s;
   entered->num_entered++;
   entered->last_s = fmax(entered->last_s, now_s);
-  if (rank == root) entered->root_s = now_s;
+  const bool is_root = s->program->collective_semantics[k] == EB_WAIT_FOR_THREAD ? of - s->threads == root : rank == root;
+  if (is_root) entered->root_s = now_s;
   const bool is_whole = entered->num_entered == entered->num_members;
   switch (s->program->collective_semantics[k]) {
     case EB_ALL_WAIT:
+    case EB_THREADS_WAIT:
       for (int64_t i = first; is_whole && i < end; i++) know(s, s->members[i], entered->last_s + cost_s[s->members[i]]);
       break;
     case EB_ROOT_WAITS:
-      if (rank != root) know(s, request, now_s + cost_s[request]);
+      if (!is_root) know(s, request, now_s + cost_s[request]);
       for (int64_t i = first; is_whole && i < end; i++)
         if (isnan(s->done_s[s->members[i]])) know(s, s->members[i], entered->last_s + cost_s[s->members[i]]);
       break;
     case EB_WAIT_FOR_ROOT:
-      if (rank == root) {
+    case EB_WAIT_FOR_THREAD:
+      if (is_root) {
         for (int64_t i = first; i < end; i++)
           if (is_posted(s, s->members[i]))
             know(s, s->members[i], fmax(s->result->end_s[s->members[i]], now_s) + cost_s[s->members[i]]);
@@ -404,13 +407,24 @@ static bool pay(simulation *s, uint32_t t, uint32_t rank) {
   return true;
 }
 
+/* Does the thread wait for others of its process, which is no call of the MPI? */
+static bool is_of_threads(const simulation *s, int64_t k) {
+  const eb_program *const program = s->program;
+  if (program->operation[k] == EB_WAIT_ALL) {
+    const int64_t set = program->argument[k], first = program->set_first[set];
+    if (first == program->set_first[set + 1]) return false;
+    k = program->set_requests[first];
+  }
+  return program->operation[k] == EB_ENTER && program->collective_semantics[program->argument[k]] >= EB_THREADS_WAIT;
+}
+
 static void run_thread(simulation *s, uint32_t t) {
   thread *of = &s->threads[t];
   const int64_t rank = s->program->thread_rank[t], end = s->program->first[t + 1];
   while (of->at < end && !s->failed) {
     if (pay(s, t, (uint32_t)rank)) return;
     const uint8_t kind = s->program->operation[of->at];
-    if (s->in_steps && kind != EB_COMPUTE) set_outside(s, (uint32_t)rank, of, false);
+    if (s->in_steps && kind != EB_COMPUTE) set_outside(s, (uint32_t)rank, of, is_of_threads(s, of->at));
     switch (kind) {
       case EB_SEND: post_send(s, of); break;
       case EB_RECEIVE: post_receive(s, of); break;
@@ -426,7 +440,7 @@ static void run_thread(simulation *s, uint32_t t) {
       default: end_operation(s, of);
     }
   }
-  if (of->at == end && s->in_steps) set_outside(s, (uint32_t)rank, of, false);
+  if (of->at == end && s->in_steps) set_outside(s, (uint32_t)rank, of, end > s->program->first[t] && is_of_threads(s, end - 1));
 }
 
 static void handle(simulation *s, eb_event event) {
