@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrays.h"
 #include "bundles.h"
 #include "models.h"
 
@@ -78,8 +79,8 @@ static bool begin_end(end *at, const eb_flows *flows, const double *bandwidth, c
   at->groups = calloc(groups, sizeof *at->groups);
   at->first_pair = calloc(groups, sizeof *at->first_pair);
   at->num_settled = calloc(groups, sizeof *at->num_settled);
-  at->pairs = malloc(pairs * sizeof *at->pairs);
-  at->other_ends = malloc(pairs * sizeof *at->other_ends);
+  at->pairs = eb_array(pairs * sizeof *at->pairs);
+  at->other_ends = eb_array(pairs * sizeof *at->other_ends);
   if (!at->left || !at->active || !at->groups || !at->first_pair || !at->num_settled || !at->pairs || !at->other_ends) return false;
   memcpy(at->left, num_messages, (size_t)flows->num_ranks * sizeof *at->left);
   for (int64_t rank = 0; rank < flows->num_ranks; rank++) at->active[flows->group[rank]] += num_messages[rank] > 0;
@@ -110,8 +111,8 @@ static void end_end(end *at) {
 /* Counts the unfinished messages of the pairs of the receiving ends. */
 static bool count_received(end *at, const eb_flows *flows) {
   const int64_t classes = flows->num_classes;
-  at->place = malloc((size_t)(flows->num_pairs + 1) * sizeof *at->place);
-  at->num_left = calloc((size_t)(flows->num_pairs * classes + 1), sizeof *at->num_left);
+  at->place = eb_array((size_t)(flows->num_pairs + 1) * sizeof *at->place);
+  at->num_left = eb_array_of_zeros((size_t)(flows->num_pairs * classes + 1), sizeof *at->num_left);
   if (!at->place || !at->num_left) return false;
   for (uint32_t place = 0; place < flows->num_pairs; place++) at->place[at->pairs[place]] = place;
   for (const eb_bundle *of = flows->bundles; of < flows->bundles + flows->num_bundles; of++)
@@ -146,15 +147,15 @@ static bool begin_run(run *r, const eb_flows *flows, const double *sending, cons
   const size_t kinds = flows->by_process ? (size_t)flows->num_ranks + 1 : by_group, groups = (size_t)flows->num_groups + 2;
   r->flows = flows;
   r->first_bundle = calloc(groups, sizeof *r->first_bundle);
-  r->next = malloc(bundles * sizeof *r->next);
-  r->num = malloc(bundles * sizeof *r->num);
-  r->kind_of = malloc(bundles * sizeof *r->kind_of);
-  r->pair = malloc(bundles * sizeof *r->pair);
-  r->message_class = malloc(bundles * sizeof *r->message_class);
-  r->progress = malloc(bundles * sizeof *r->progress);
-  r->chosen = malloc(bundles * sizeof *r->chosen);
-  r->pair_weight = malloc((size_t)(flows->num_pairs + 1) * sizeof *r->pair_weight);
-  r->num_of_pair = calloc((size_t)(flows->num_pairs + 1), sizeof *r->num_of_pair);
+  r->next = eb_array(bundles * sizeof *r->next);
+  r->num = eb_array(bundles * sizeof *r->num);
+  r->kind_of = eb_array(bundles * sizeof *r->kind_of);
+  r->pair = eb_array(bundles * sizeof *r->pair);
+  r->message_class = eb_array(bundles * sizeof *r->message_class);
+  r->progress = eb_array(bundles * sizeof *r->progress);
+  r->chosen = eb_array(bundles * sizeof *r->chosen);
+  r->pair_weight = eb_array((size_t)(flows->num_pairs + 1) * sizeof *r->pair_weight);
+  r->num_of_pair = eb_array_of_zeros((size_t)(flows->num_pairs + 1), sizeof *r->num_of_pair);
   r->level_before = calloc(groups, sizeof *r->level_before);
   r->heap = malloc(2 * groups * sizeof *r->heap);
   r->left = calloc(by_group, sizeof *r->left);
