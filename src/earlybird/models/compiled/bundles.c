@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrays.h"
 #include "order.h"
 
 void eb_flows_destroy(eb_flows *flows) {
@@ -28,10 +27,10 @@ int64_t eb_flows_num_bundles(const eb_flows *flows) { return flows->num_bundles;
 
 static bool reserve(eb_flows *flows) {
   const size_t messages = (size_t)flows->num_messages + 1, ranks = (size_t)flows->num_ranks + 1;
-  flows->message = eb_array(messages * sizeof *flows->message);
-  flows->bytes = eb_array(messages * sizeof *flows->bytes);
-  flows->src = eb_array(messages * sizeof *flows->src);
-  flows->dst = eb_array(messages * sizeof *flows->dst);
+  flows->message = malloc(messages * sizeof *flows->message);
+  flows->bytes = malloc(messages * sizeof *flows->bytes);
+  flows->src = malloc(messages * sizeof *flows->src);
+  flows->dst = malloc(messages * sizeof *flows->dst);
   flows->group = malloc(ranks * sizeof *flows->group);
   flows->num_sends = calloc(ranks, sizeof *flows->num_sends);
   flows->num_receives = calloc(ranks, sizeof *flows->num_receives);
@@ -54,8 +53,8 @@ static bool sort_by_pair(eb_flows *flows, const uint32_t *src, const uint32_t *d
     for (int64_t i = 0; i < num; i++) moved[place[pair_of(flows, src[message[i]], dst[message[i]])]++] = message[i];
     free(place);
   } else {
-    uint64_t *key = eb_array((size_t)num * sizeof *key + 1);
-    uint32_t *order = eb_array(2 * (size_t)num * sizeof *order + 1);
+    uint64_t *key = malloc((size_t)num * sizeof *key + 1);
+    uint32_t *order = malloc(2 * (size_t)num * sizeof *order + 1);
     const bool done = key && order;
     for (int64_t i = 0; done && i < num; i++) {
       key[i] = pair_of(flows, src[message[i]], dst[message[i]]);
@@ -151,8 +150,8 @@ static bool find_bundles(eb_flows *flows, const uint16_t *message_class) {
     if (pass) break;
     flows->num_bundles = bundles;
     flows->num_pairs = pairs;
-    flows->bundles = eb_array((size_t)(bundles + 1) * sizeof *flows->bundles);
-    flows->pairs = eb_array((size_t)(pairs + 1) * sizeof *flows->pairs);
+    flows->bundles = malloc((size_t)(bundles + 1) * sizeof *flows->bundles);
+    flows->pairs = malloc((size_t)(pairs + 1) * sizeof *flows->pairs);
     if (!flows->bundles || !flows->pairs) return false;
   }
   return true;

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrays.h"
-
 void eb_connections_destroy(eb_connections *all) {
   if (!all) return;
   free(all->group);
@@ -34,7 +32,7 @@ static bool sort_by_sender(const eb_connections *all, by_sender *by) {
   }
   for (int64_t rank = 0; rank < all->num_ranks; rank++) by->first[rank + 1] += by->first[rank];
   if (is_sorted) return true;
-  by->place = eb_array((size_t)all->num_messages * sizeof *by->place);
+  by->place = malloc((size_t)all->num_messages * sizeof *by->place);
   if (!by->place) return false;
   for (int64_t i = 0; i < all->num_messages; i++) by->place[by->first[all->src[i]]++] = (uint32_t)i;
   for (int64_t rank = all->num_ranks; rank > 0; rank--) by->first[rank] = by->first[rank - 1];
@@ -141,10 +139,10 @@ static bool find_connections(eb_connections *all, const by_sender *by) {
   bool done = num_to && number;
   if (num_long > 0) {
     const size_t num = (size_t)num_long;
-    all->connection_of = eb_array((size_t)all->num_messages * sizeof *all->connection_of);
-    all->connections = eb_array(num * sizeof *all->connections);
-    all->message = eb_array(num * sizeof *all->message);
-    all->end_byte = eb_array(num * sizeof *all->end_byte);
+    all->connection_of = malloc((size_t)all->num_messages * sizeof *all->connection_of);
+    all->connections = malloc(num * sizeof *all->connections);
+    all->message = malloc(num * sizeof *all->message);
+    all->end_byte = malloc(num * sizeof *all->end_byte);
     done = all->connection_of && all->connections && all->message && all->end_byte;
     if (done) memset(all->connection_of, 0xff, (size_t)all->num_messages * sizeof *all->connection_of); /* EB_SHORT */
     uint32_t num_connected = 0;
@@ -169,7 +167,7 @@ eb_connections *eb_connections_create(int64_t num_messages, const uint32_t *src,
   for (int64_t rank = 0; rank < num_ranks; rank++)
     if (group[rank] >= all->num_groups) all->num_groups = group[rank] + 1;
   all->group = malloc(((size_t)num_ranks + 1) * sizeof *all->group);
-  all->posted = eb_array(((size_t)num_messages + 1) * sizeof *all->posted);
+  all->posted = malloc(((size_t)num_messages + 1) * sizeof *all->posted);
   all->first_posted = calloc((size_t)all->num_groups + 1, sizeof *all->first_posted);
   by_sender by = {0};
   bool done = all->group && all->posted && all->first_posted;

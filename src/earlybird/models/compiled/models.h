@@ -97,8 +97,7 @@ typedef struct {
 /* As for eb_flows_create; every rank posts its messages in the order given. chunk_bytes are carried at a time. The arrays of
  * messages are not copied, and must remain as they are. */
 eb_connections *eb_connections_create(int64_t num_messages, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
-                                      const uint16_t *message_class, int64_t num_ranks, const int64_t *group,
-                                      int64_t chunk_bytes);
+                                      const uint16_t *message_class, int64_t num_ranks, const int64_t *group, int64_t chunk_bytes);
 void eb_connections_destroy(eb_connections *connections);
 
 enum { EB_STALLED = -2 }; /* not everything is complete, and nothing moves any more: a defect of the queues */

@@ -3,8 +3,8 @@
  * return through the queues of the opposite direction. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "arrays.h"
 #include "connections.h"
 #include "waiting.h"
 
@@ -29,6 +29,13 @@ typedef struct {
   uint32_t next_injected, next_emitted, next_received, next_sent; /* messages that are not complete yet */
 } progress;
 
+/* When a server has carried its chunk: the bits of a time of 0 or more, which are in the same order, for one comparison without
+ * a branch. */
+typedef struct {
+  uint64_t key;
+  uint32_t server;
+} event;
+
 typedef struct {
   const eb_connections *all;
   const eb_queue_costs *costs;
@@ -38,39 +45,48 @@ typedef struct {
   uint32_t *left;     /* connections that are not complete yet: of the sending ranks, then of the receiving ones */
   eb_chunk *ahead; /* of all sending ends */
   eb_waiting_store store;
-  double *until_s;    /* of each server: when it has carried its chunk, infinity if it is idle */
-  uint32_t *soonest;  /* a tree of servers: [1] is the one that is first, those below [k] are [2 k] and [2 k + 1] */
+  event *first;       /* a tree: [1] is the first event, [k] the first one of [2 k] and [2 k + 1]; each server has a leaf */
   uint32_t num_leaves;
   int64_t num_incomplete; /* messages that are not received, and sends that are not complete */
   double now_s;
   bool failed;
 } simulation;
 
-/* Finds the soonest server again after a change of one. At the same time sending ends come first, then by group. */
-static void find_soonest(simulation *s, uint32_t number) {
-  double time_s = s->until_s[number];
-  for (uint32_t place = s->num_leaves + number; place > 1; place /= 2) {
-    const uint32_t other = s->soonest[place ^ 1];
-    const double other_s = s->until_s[other];
-    const bool is_other = (other_s < time_s) | ((other_s == time_s) & (other < number));
-    number = is_other ? other : number;
-    time_s = is_other ? other_s : time_s;
-    s->soonest[place / 2] = number;
+static uint64_t key_of(double time_s) {
+  uint64_t key;
+  memcpy(&key, &time_s, sizeof key);
+  return key;
+}
+
+static double time_of(event of) {
+  double time_s;
+  memcpy(&time_s, &of.key, sizeof time_s);
+  return time_s;
+}
+
+/* Sets when a server has carried its chunk, infinity if it is idle, and finds which one is first. At the same time sending ends
+ * come before receiving ones, then by group: on the left of the tree. */
+static void set_until(simulation *s, uint32_t number, double until_s) {
+  event *const first = s->first;
+  uint64_t key = key_of(until_s);
+  uint32_t place = s->num_leaves + number;
+  first[place].key = key;
+  for (; place > 1; place /= 2) {
+    const event other = first[place ^ 1];
+    const bool is_other = other.key < key + (place & 1);
+    key = is_other ? other.key : key;
+    number = is_other ? other.server : number;
+    first[place / 2] = (event){key, number};
   }
 }
 
 static bool begin_events(simulation *s) {
   const uint32_t num = 2 * (uint32_t)s->all->num_groups;
   for (s->num_leaves = 1; s->num_leaves < num;) s->num_leaves *= 2;
-  s->until_s = malloc(s->num_leaves * sizeof *s->until_s);
-  s->soonest = malloc(2 * (size_t)s->num_leaves * sizeof *s->soonest);
-  if (!s->until_s || !s->soonest) return false;
-  for (uint32_t k = 0; k < s->num_leaves; k++) {
-    s->until_s[k] = INFINITY;
-    s->soonest[s->num_leaves + k] = k;
-  }
-  for (uint32_t place = s->num_leaves; place-- > 1;) s->soonest[place] = s->soonest[2 * place]; /* all are idle */
-  s->soonest[0] = 0;
+  s->first = malloc(2 * (size_t)s->num_leaves * sizeof *s->first);
+  if (!s->first) return false;
+  const uint64_t never = key_of(INFINITY);
+  for (uint32_t place = 0; place < 2 * s->num_leaves; place++) s->first[place] = (event){never, place % s->num_leaves};
   return true;
 }
 
@@ -109,8 +125,7 @@ static void carry(simulation *s, uint32_t number, eb_chunk one) {
   const double until_s = one.arrived_s > carried_s ? one.arrived_s : carried_s;
   end->is_busy = true;
   end->carried = one;
-  s->until_s[number] = until_s;
-  find_soonest(s, number);
+  set_until(s, number, until_s);
   if (number >= s->all->num_groups) return;
   one.arrived_s = until_s;
   leave_sending_end(s, one);
@@ -281,7 +296,6 @@ static void finish(simulation *s, uint32_t number) {
   server *end = &s->servers[number];
   const eb_chunk one = end->carried;
   end->is_busy = false;
-  s->until_s[number] = INFINITY;
   if (number >= s->all->num_groups) {
     deliver(s, one);
   } else if (one.is_long) {
@@ -289,7 +303,7 @@ static void finish(simulation *s, uint32_t number) {
     inject_rest(s, one.of);
   }
   begin(s, number);
-  if (!end->is_busy) find_soonest(s, number);
+  if (!end->is_busy) set_until(s, number, INFINITY);
 }
 
 /* Every message is written as far as its connection may, in the order of posting. */
@@ -325,7 +339,7 @@ static bool begin_simulation(simulation *s) {
   const eb_connections *all = s->all;
   s->num_incomplete = 2 * all->num_messages;
   s->servers = calloc(2 * (size_t)all->num_groups + 1, sizeof *s->servers);
-  s->at = eb_array(((size_t)all->num_connections + 1) * sizeof *s->at);
+  s->at = malloc(((size_t)all->num_connections + 1) * sizeof *s->at);
   s->left = calloc(2 * (size_t)all->num_ranks + 1, sizeof *s->left);
   s->ahead = malloc(((size_t)all->num_groups * AHEAD + 1) * sizeof *s->ahead);
   return s->servers && s->at && s->left && s->ahead && begin_events(s);
@@ -336,10 +350,10 @@ int eb_connections_complete(const eb_connections *all, const eb_queue_costs *cos
   s.failed = !begin_simulation(&s);
   if (!s.failed) post_all(&s);
   while (!s.failed) {
-    const uint32_t soonest = s.soonest[1];
-    if (s.until_s[soonest] == INFINITY) break;
-    s.now_s = s.until_s[soonest];
-    finish(&s, soonest);
+    const event next = s.first[1];
+    s.now_s = time_of(next);
+    if (s.now_s == INFINITY) break;
+    finish(&s, next.server);
   }
   const int outcome = s.failed ? -1 : s.num_incomplete == 0 ? 0 : EB_STALLED;
   eb_waiting_free(&s.store);
@@ -347,7 +361,6 @@ int eb_connections_complete(const eb_connections *all, const eb_queue_costs *cos
   free(s.at);
   free(s.left);
   free(s.ahead);
-  free(s.until_s);
-  free(s.soonest);
+  free(s.first);
   return outcome;
 }

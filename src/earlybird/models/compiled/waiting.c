@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "arrays.h"
-
 enum { MIN_BLOCKS = 64, MAX_BLOCKS = 1 << 14 }; /* of a slab: 128 KiB to 32 MiB */
 
 void eb_waiting_free(eb_waiting_store *store) {
@@ -17,7 +15,7 @@ static bool add_slab(eb_waiting_store *store) {
   void **slabs = realloc(store->slabs, (store->num_slabs + 1) * sizeof *slabs);
   if (!slabs) return false;
   store->slabs = slabs;
-  eb_block *blocks = eb_array(num * sizeof *blocks);
+  eb_block *blocks = malloc(num * sizeof *blocks);
   if (!blocks) return false;
   slabs[store->num_slabs++] = blocks;
   store->num_blocks = num;
