@@ -42,9 +42,11 @@ class Queues:
         is_all = self._num_competing == self._num_messages
         self._here = here = slice(None) if is_all else np.flatnonzero(has_bytes)
         number = np.unique(group, return_inverse=True)[1].reshape(-1)
-        self._connections = Connections(src[here], dst[here], size_bytes[here], message_class[here], number)
         self._total_bytes = int(size_bytes.sum())
         self._chunk_bytes = max(_MIN_CHUNK_BYTES, self._total_bytes // _MAX_CHUNKS)
+        self._connections = Connections(
+            src[here], dst[here], size_bytes[here], message_class[here], number, self._chunk_bytes
+        )
         self._window_bytes = max(WINDOW_BYTES, _CHUNKS_OF_A_WINDOW * self._chunk_bytes)
 
     @property
@@ -90,6 +92,5 @@ class Queues:
         self, bandwidth_bytes_per_s: np.ndarray, buffered_bytes: np.ndarray, **options: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         return self._connections.complete(
-            bandwidth_bytes_per_s, buffered_bytes, self._window_bytes, self._chunk_bytes, SENDING_QUEUE_S,
-            **options,
-        )  # fmt: skip
+            bandwidth_bytes_per_s, buffered_bytes, self._window_bytes, SENDING_QUEUE_S, **options
+        )

@@ -1,5 +1,7 @@
 """Max-min fair sharing against sums by hand, the staircase it reduces to, and a simulation written out."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -257,3 +259,24 @@ def test_no_end_moves_more_than_its_capacity(share):
             assert (moved <= 20e9 * times_s[here][order] * (1 + 1e-9)).all()
     # Something is always full, so no time is wasted either: the last is done before the volumes at full rate.
     assert times_s.max() <= size.sum() / 10e9
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_second_thread_changes_no_bit(share):
+    """Nodes of one rank, with more bundles than those from which on two threads share a step."""
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        pytest.skip("needs two processors")
+    num, rng = 512, np.random.default_rng(5)
+    src, dst = np.divmod(np.flatnonzero(~np.eye(num, dtype=bool).reshape(-1)), num)
+    size = np.maximum(rng.lognormal(8, 1, len(src)), 1).astype(np.int64)
+    sharing = fair.Sharing(src, dst, size, np.arange(num), (size > 3000).astype(int), 2, share)
+    assert sharing.work > 1 << 17  # MIN_HALVED of fair.c
+    table = np.array([[10e9, 5e9]])
+    by_two_s = sharing.completion_times_s(table, batch_fraction=0.05)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        by_one_s = sharing.completion_times_s(table, batch_fraction=0.05)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert by_two_s.tolist() == by_one_s.tolist()

@@ -164,9 +164,9 @@ def test_a_ring_in_which_every_node_sends_and_receives_loses_nothing_whatever_a_
 def test_queues_that_stop_before_the_end_are_reported():
     """A chunk larger than the window never leaves; `Queues` makes none."""
     one = [np.array([value], dtype=np.int64) for value in (0, 1, 10**6, 0)]
-    connections = Connections(*one, np.array([0, 1]))
+    connections = Connections(*one, np.array([0, 1]), 4096)
     with pytest.raises(RuntimeError, match="stopped"):
-        connections.complete(np.array([[1e9]]), np.array([0.0]), 1000, 4096, SENDING_QUEUE_S)
+        connections.complete(np.array([[1e9]]), np.array([0.0]), 1000, SENDING_QUEUE_S)
 
 
 def test_every_message_has_the_bandwidth_of_its_class():

@@ -20,7 +20,6 @@ class _QueueCosts(ctypes.Structure):
 
     _fields_ = (
         ("window_bytes", c_int64),
-        ("chunk_bytes", c_int64),
         ("num_classes", c_int64),
         ("sending_queue_s", c_double),
         ("bandwidth_bytes_per_s", ctypes.POINTER(c_double)),
@@ -100,7 +99,7 @@ _SIGNATURES = {
     ),
     "eb_flows_destroy": (None, c_void_p),
     "eb_connections_create": (
-        c_void_p, c_int64, _RANKS, _RANKS, _INTEGERS, _CLASSES, c_int64, _INTEGERS,
+        c_void_p, c_int64, _RANKS, _RANKS, _INTEGERS, _CLASSES, c_int64, _INTEGERS, c_int64,
     ),
     "eb_connections_complete": (
         c_int, c_void_p, ctypes.POINTER(_QueueCosts), ctypes.POINTER(_QueueTimes),
@@ -355,7 +354,8 @@ class Flows:
 
 
 class Connections:
-    """The messages through the queues of the ends of groups; see models.h.
+    """The messages through the queues of the ends of groups, which carry `chunk_bytes` at a time; see
+    models.h.
 
     `src`, `dst`, `size_bytes` and `message_class` have the shape (M,), `group` (P,).
     """
@@ -367,12 +367,14 @@ class Connections:
         size_bytes: np.ndarray,
         message_class: np.ndarray,
         group: np.ndarray,
+        chunk_bytes: int,
     ) -> None:
         self._num_messages, self._num_ranks = len(src), len(group)
+        # What C reads until the end.
+        self._arrays = ranks(src), ranks(dst), integers(size_bytes), classes(message_class)
         self._connections = _call(
-            "eb_connections_create", len(src), ranks(src), ranks(dst), integers(size_bytes),
-            classes(message_class), len(group), integers(group),
-        )  # fmt: skip
+            "eb_connections_create", len(src), *self._arrays, len(group), integers(group), chunk_bytes
+        )
         _check(self._connections is None)
 
     def complete(
@@ -380,7 +382,6 @@ class Connections:
         bandwidth_bytes_per_s: np.ndarray,
         buffered_bytes: np.ndarray,
         window_bytes: int,
-        chunk_bytes: int,
         sending_queue_s: float,
         *,
         of_ranks: bool = False,
@@ -393,7 +394,7 @@ class Connections:
         table, buffered = reals(bandwidth_bytes_per_s), reals(buffered_bytes)
         pointer = ctypes.POINTER(c_double)
         costs = _QueueCosts(
-            window_bytes, chunk_bytes, table.shape[1], sending_queue_s,
+            window_bytes, table.shape[1], sending_queue_s,
             table.ctypes.data_as(pointer), buffered.ctypes.data_as(pointer),
         )  # fmt: skip
         num = self._num_ranks if of_ranks else self._num_messages

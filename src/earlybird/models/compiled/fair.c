@@ -6,8 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrays.h"
 #include "bundles.h"
+#include "halves.h"
 #include "models.h"
+
+/* Bundles of which a second thread does half: a step takes a millisecond and more. */
+enum { MIN_HALVED = 1 << 17 };
 
 /* What a group has at one end in the present step: what still rises shares the capacity by weight. */
 typedef struct {
@@ -46,6 +51,20 @@ typedef struct {
   bool sends;
 } full_end;
 
+/* A bundle that may have completions in this step: when its next message is complete, from now on, and its rate. */
+typedef struct {
+  double ends_s, rate;
+  uint32_t bundle;
+} choice;
+
+/* The sending groups whose bundles are half of all, and what was found in these. */
+typedef struct {
+  int64_t first_group, end_group;
+  choice *chosen;
+  uint32_t num_chosen;
+  double until_s;
+} half;
+
 typedef struct {
   const eb_flows *flows;
   end src, dst;
@@ -56,7 +75,7 @@ typedef struct {
   uint32_t *kind_of, *pair;
   uint16_t *message_class;
   progress *progress;
-  uint32_t *chosen; /* those that may have completions in this step */
+  choice *chosen; /* by bundle */
 
   double *pair_weight;   /* of the unfinished messages of each pair */
   uint32_t *num_of_pair; /* its bundles with unfinished messages */
@@ -66,6 +85,9 @@ typedef struct {
   kind *kinds;           /* of each receiving group and class, by_process of each receiver */
   double *share;         /* only by_process: of a message of each kind */
   uint32_t num_bundles, num_complete, num_heap, num_chosen;
+  eb_halves *halves; /* NULL for few bundles */
+  half half[2];
+  double tolerance_of_elapsed, tolerance_s;
 } run;
 
 static uint32_t end_of(const eb_pair *between, bool sends) { return sends ? between->src_end : between->dst_end; }
@@ -78,8 +100,8 @@ static bool begin_end(end *at, const eb_flows *flows, const double *bandwidth, c
   at->groups = calloc(groups, sizeof *at->groups);
   at->first_pair = calloc(groups, sizeof *at->first_pair);
   at->num_settled = calloc(groups, sizeof *at->num_settled);
-  at->pairs = malloc(pairs * sizeof *at->pairs);
-  at->other_ends = malloc(pairs * sizeof *at->other_ends);
+  at->pairs = eb_array(pairs * sizeof *at->pairs);
+  at->other_ends = eb_array(pairs * sizeof *at->other_ends);
   if (!at->left || !at->active || !at->groups || !at->first_pair || !at->num_settled || !at->pairs || !at->other_ends) return false;
   memcpy(at->left, num_messages, (size_t)flows->num_ranks * sizeof *at->left);
   for (int64_t rank = 0; rank < flows->num_ranks; rank++) at->active[flows->group[rank]] += num_messages[rank] > 0;
@@ -110,8 +132,8 @@ static void end_end(end *at) {
 /* Counts the unfinished messages of the pairs of the receiving ends. */
 static bool count_received(end *at, const eb_flows *flows) {
   const int64_t classes = flows->num_classes;
-  at->place = malloc((size_t)(flows->num_pairs + 1) * sizeof *at->place);
-  at->num_left = calloc((size_t)(flows->num_pairs * classes + 1), sizeof *at->num_left);
+  at->place = eb_array((size_t)(flows->num_pairs + 1) * sizeof *at->place);
+  at->num_left = eb_array_of_zeros((size_t)(flows->num_pairs * classes + 1), sizeof *at->num_left);
   if (!at->place || !at->num_left) return false;
   for (uint32_t place = 0; place < flows->num_pairs; place++) at->place[at->pairs[place]] = place;
   for (const eb_bundle *of = flows->bundles; of < flows->bundles + flows->num_bundles; of++)
@@ -146,15 +168,15 @@ static bool begin_run(run *r, const eb_flows *flows, const double *sending, cons
   const size_t kinds = flows->by_process ? (size_t)flows->num_ranks + 1 : by_group, groups = (size_t)flows->num_groups + 2;
   r->flows = flows;
   r->first_bundle = calloc(groups, sizeof *r->first_bundle);
-  r->next = malloc(bundles * sizeof *r->next);
-  r->num = malloc(bundles * sizeof *r->num);
-  r->kind_of = malloc(bundles * sizeof *r->kind_of);
-  r->pair = malloc(bundles * sizeof *r->pair);
-  r->message_class = malloc(bundles * sizeof *r->message_class);
-  r->progress = malloc(bundles * sizeof *r->progress);
-  r->chosen = malloc(bundles * sizeof *r->chosen);
-  r->pair_weight = malloc((size_t)(flows->num_pairs + 1) * sizeof *r->pair_weight);
-  r->num_of_pair = calloc((size_t)(flows->num_pairs + 1), sizeof *r->num_of_pair);
+  r->next = eb_array(bundles * sizeof *r->next);
+  r->num = eb_array(bundles * sizeof *r->num);
+  r->kind_of = eb_array(bundles * sizeof *r->kind_of);
+  r->pair = eb_array(bundles * sizeof *r->pair);
+  r->message_class = eb_array(bundles * sizeof *r->message_class);
+  r->progress = eb_array(bundles * sizeof *r->progress);
+  r->chosen = eb_array(bundles * sizeof *r->chosen);
+  r->pair_weight = eb_array((size_t)(flows->num_pairs + 1) * sizeof *r->pair_weight);
+  r->num_of_pair = eb_array_of_zeros((size_t)(flows->num_pairs + 1), sizeof *r->num_of_pair);
   r->level_before = calloc(groups, sizeof *r->level_before);
   r->heap = malloc(2 * groups * sizeof *r->heap);
   r->left = calloc(by_group, sizeof *r->left);
@@ -188,6 +210,7 @@ static void end_run(run *r) {
   free(r->left);
   free(r->kinds);
   free(r->share);
+  eb_halves_destroy(r->halves);
 }
 
 static const double *bandwidth_of(const run *r, const end *at, int64_t group) {
@@ -270,8 +293,9 @@ static inline void find_pairs_of(run *r, int64_t group, bool by_process) {
   from->weight = all_weight;
 }
 
-static void find_pairs(run *r) {
-  for (int64_t g = 0; g < r->flows->num_groups; g++) {
+static void find_pairs(void *of, int number) {
+  run *r = of;
+  for (int64_t g = r->half[number].first_group; g < r->half[number].end_group; g++) {
     if (r->src.active[g] == 0) {
       for (uint32_t b = r->first_bundle[g]; b < r->first_bundle[g + 1]; b++) r->pair_weight[r->pair[b]] = 0;
     } else if (r->flows->by_process) {
@@ -382,6 +406,19 @@ static void settle(run *r, const full_end *full) {
   }
 }
 
+/* Begins to read the pairs of an end that is settled soon. */
+static void prefetch_end(const run *r, const full_end *soon) {
+  enum { LINE = 16, LINES = 4 };
+  const end *at = soon->sends ? &r->src : &r->dst;
+  const uint32_t first = at->first_pair[soon->group];
+  for (uint32_t p = first; p < first + LINES * LINE; p += LINE) {
+    __builtin_prefetch(&at->other_ends[p]);
+    if (at->num_left) __builtin_prefetch(&at->num_left[p * r->flows->num_classes]);
+    else __builtin_prefetch(&at->pairs[p]);
+  }
+  if (!at->num_left) __builtin_prefetch(&r->pair_weight[at->pairs[first]]);
+}
+
 /* Raises the rates of all pairs together, per unit of weight. An end is full at the level capacity / weight of what still rises
  * there. To settle one never lowers the level of another, so the levels in the heap are at most too low: an end that comes to
  * the top too early sinks again. */
@@ -393,6 +430,10 @@ static void fill(run *r) {
     if (group->rising && group->capacity / group->weight > top->level) {
       top->level = group->capacity / group->weight;
     } else {
+      if (r->num_heap > 2) {
+        prefetch_end(r, top + 1);
+        prefetch_end(r, top + 2);
+      }
       settle(r, top);
       *top = r->heap[--r->num_heap];
     }
@@ -417,21 +458,16 @@ static void find_kinds(run *r) {
 
 static double smaller(double a, double b) { return a < b ? a : b; }
 
-static double rate_of(const run *r, uint32_t bundle) {
-  const kind *of = &r->kinds[r->kind_of[bundle]];
-  return smaller(of->weight * r->src.groups[r->flows->pairs[r->pair[bundle]].src_end].level, of->received);
-}
-
 /* When the next message of a bundle is complete, from now on. */
 static double ends_s(const progress *of, double rate) { return fmax((of->next_bytes - of->served_bytes) / rate, 0); }
 
-/* What all messages had until now, and by their rates the bundles that may have completions until the step ends; returns when
- * that is. */
-static double find_next(run *r, double tolerance_of_elapsed, double tolerance_s) {
+/* What all messages of a half had until now, and by their rates the bundles that may have completions until the step ends. */
+static void find_next(void *of_run, int number) {
+  run *r = of_run;
+  half *own_half = &r->half[number];
+  choice *chosen = own_half->chosen = r->chosen + r->first_bundle[own_half->first_group];
   double soonest_s = INFINITY, until_s = INFINITY;
-  r->num_chosen = 0;
-  find_kinds(r);
-  for (int64_t g = 0; g < r->flows->num_groups; g++) {
+  for (int64_t g = own_half->first_group; g < own_half->end_group; g++) {
     const double level = r->src.groups[g].level, before = r->level_before[g], last_step_s = r->last_step_s;
     for (uint32_t b = r->first_bundle[g]; b < r->first_bundle[g + 1]; b++) {
       progress *of = &r->progress[b];
@@ -442,14 +478,34 @@ static double find_next(run *r, double tolerance_of_elapsed, double tolerance_s)
       if (of->next_bytes - of->served_bytes > until_s * rate * (1 + 1e-9) || r->num[b] == 0) continue;
       const double own_s = ends_s(of, rate);
       if (own_s > until_s) continue;
-      r->chosen[r->num_chosen++] = b;
+      *chosen++ = (choice){own_s, rate, b};
       if (own_s >= soonest_s) continue;
       soonest_s = own_s;
-      until_s = soonest_s + fmax(tolerance_of_elapsed * (r->now_s + soonest_s), tolerance_s);
+      until_s = soonest_s + fmax(r->tolerance_of_elapsed * (r->now_s + soonest_s), r->tolerance_s);
     }
     r->level_before[g] = level;
   }
-  return until_s;
+  own_half->num_chosen = (uint32_t)(chosen - own_half->chosen);
+  own_half->until_s = until_s;
+}
+
+/* Keeps the bundles that complete a message until a time, which was not known when they were chosen. */
+static void choose(run *r, double until_s) {
+  r->num_chosen = 0;
+  for (int number = 0; number < 2; number++) {
+    const half *of = &r->half[number];
+    for (uint32_t k = 0; k < of->num_chosen; k++)
+      if (!(of->chosen[k].ends_s > until_s)) r->chosen[r->num_chosen++] = of->chosen[k];
+  }
+}
+
+/* Halves the bundles; a group has all of its own in one half. */
+static void divide(run *r) {
+  const int64_t num = r->flows->num_groups;
+  int64_t middle = 0;
+  while (middle < num && r->first_bundle[middle] < r->num_bundles / 2) middle++;
+  r->half[0] = (half){.first_group = 0, .end_group = middle};
+  r->half[1] = (half){.first_group = middle, .end_group = num};
 }
 
 static void remove_complete_pairs(const run *r, end *at) {
@@ -502,14 +558,13 @@ static void remove_complete(run *r) {
 static void complete_next(run *r, uint32_t bundle, double time_s, const eb_flow_times *times) {
   const eb_flows *flows = r->flows;
   const uint32_t pair = r->pair[bundle], message_class = r->message_class[bundle], next = r->next[bundle];
-  const eb_pair *between = &flows->pairs[pair];
-  const uint32_t src = flows->src[next], dst = flows->dst[next];
+  const uint32_t src = flows->src[next], dst = flows->dst[next], src_end = flows->group[src], dst_end = flows->group[dst];
   if (times->finished_s) times->finished_s[flows->message[next]] = time_s;
   if (times->received_s && time_s > times->received_s[dst]) times->received_s[dst] = time_s;
   if (times->sent_s && times->waits[message_class] && time_s > times->sent_s[src]) times->sent_s[src] = time_s;
-  count_down(&r->src, src, between->src_end);
-  count_down(&r->dst, dst, between->dst_end);
-  r->left[between->dst_end * flows->num_classes + message_class]--;
+  count_down(&r->src, src, src_end);
+  count_down(&r->dst, dst, dst_end);
+  r->left[dst_end * flows->num_classes + message_class]--;
   if (r->dst.num_left) r->dst.num_left[r->dst.place[pair] * flows->num_classes + message_class]--;
   r->next[bundle]++;
   if (--r->num[bundle]) {
@@ -519,40 +574,41 @@ static void complete_next(run *r, uint32_t bundle, double time_s, const eb_flow_
   r->progress[bundle].next_bytes = INFINITY;
   r->num_complete++;
   if (--r->num_of_pair[pair]) return;
-  r->src.groups[between->src_end].pairs--;
-  r->dst.groups[between->dst_end].pairs--;
+  r->src.groups[src_end].pairs--;
+  r->dst.groups[dst_end].pairs--;
 }
 
-/* Begins to read what complete_next needs of bundles that come later: of those soon, what is known from these. */
-static void prefetch(const run *r, uint32_t later, uint32_t soon, const eb_flow_times *times) {
+/* Begins to read what complete_next needs of bundles that come later: what is known from the bundle, then from these, and from
+ * these again. */
+static void prefetch(const run *r, uint32_t now, const eb_flow_times *times) {
+  enum { STAGE = 12 };
   const eb_flows *flows = r->flows;
-  if (later < r->num_chosen) {
-    const uint32_t bundle = r->chosen[later], next = r->next[bundle];
+  if (now + 3 * STAGE < r->num_chosen) {
+    const choice *of = &r->chosen[now + 3 * STAGE];
+    __builtin_prefetch(&r->next[of->bundle], 1);
+    __builtin_prefetch(&r->num[of->bundle], 1);
+    __builtin_prefetch(&r->pair[of->bundle]);
+    __builtin_prefetch(&r->message_class[of->bundle]);
+    __builtin_prefetch(&r->progress[of->bundle], 1);
+  }
+  if (now + 2 * STAGE < r->num_chosen) {
+    const choice *of = &r->chosen[now + 2 * STAGE];
+    const uint32_t next = r->next[of->bundle], pair = r->pair[of->bundle];
     if (times->finished_s) __builtin_prefetch(&flows->message[next]);
     __builtin_prefetch(&flows->src[next]);
     __builtin_prefetch(&flows->dst[next]);
-    __builtin_prefetch(&flows->pairs[r->pair[bundle]]);
-    if (r->dst.place) __builtin_prefetch(&r->dst.place[r->pair[bundle]]);
+    __builtin_prefetch(&r->num_of_pair[pair], 1);
+    if (r->dst.place) __builtin_prefetch(&r->dst.place[pair]);
   }
-  if (soon < r->num_chosen) {
-    const uint32_t bundle = r->chosen[soon];
-    if (times->finished_s) __builtin_prefetch(&times->finished_s[flows->message[r->next[bundle]]], 1);
-    if (r->dst.place) __builtin_prefetch(&r->dst.num_left[r->dst.place[r->pair[bundle]] * flows->num_classes], 1);
+  if (now + STAGE < r->num_chosen) {
+    const choice *of = &r->chosen[now + STAGE];
+    if (times->finished_s) __builtin_prefetch(&times->finished_s[flows->message[r->next[of->bundle]]], 1);
+    if (r->dst.place) __builtin_prefetch(&r->dst.num_left[r->dst.place[r->pair[of->bundle]] * flows->num_classes], 1);
   }
-}
-
-/* Keeps the chosen bundles that complete a message until a time, which was not known when they were chosen. */
-static void choose(run *r, double until_s) {
-  uint32_t still = 0;
-  for (uint32_t k = 0; k < r->num_chosen; k++) {
-    const uint32_t b = r->chosen[k];
-    if (!(ends_s(&r->progress[b], rate_of(r, b)) > until_s)) r->chosen[still++] = b;
-  }
-  r->num_chosen = still;
 }
 
 /* Shares the capacities, advances to the next completion and to those that follow within the tolerance. */
-static void step(run *r, double tolerance_of_elapsed, double tolerance_s, const eb_flow_times *times) {
+static void step(run *r, const eb_flow_times *times) {
   const int64_t num_kinds = r->flows->by_process ? r->flows->num_ranks : r->flows->num_groups * r->flows->num_classes;
   for (kind *of = r->kinds; of < r->kinds + num_kinds; of++) {
     of->weight_before = of->weight;
@@ -565,25 +621,30 @@ static void step(run *r, double tolerance_of_elapsed, double tolerance_s, const 
   } else {
     find_weights(r);
   }
-  find_pairs(r);
+  eb_halves_do(r->halves, find_pairs, r);
   fill(r);
-  const double until_s = find_next(r, tolerance_of_elapsed, tolerance_s);
+  find_kinds(r);
+  eb_halves_do(r->halves, find_next, r);
+  const double until_s = smaller(r->half[0].until_s, r->half[1].until_s);
   choose(r, until_s);
   /* What messages that complete within the step leave unused and what they get beyond it is the same if it ends at the mean
    * of their times, weighted by their rates. */
   double rates = 0, rates_s = 0;
   for (uint32_t k = 0; k < r->num_chosen; k++) {
-    const uint32_t b = r->chosen[k];
-    prefetch(r, k + 16, k + 8, times);
-    const double rate = rate_of(r, b);
-    double left_s = ends_s(&r->progress[b], rate);
+    const uint32_t b = r->chosen[k].bundle;
+    const double rate = r->chosen[k].rate;
+    double left_s = r->chosen[k].ends_s;
+    prefetch(r, k, times);
     do {
       rates += rate;
       rates_s += rate * left_s;
       complete_next(r, b, r->now_s + left_s, times);
     } while (r->num[b] && (left_s = ends_s(&r->progress[b], rate)) <= until_s);
   }
-  if (r->num_complete > r->num_bundles / 4) remove_complete(r);
+  if (r->num_complete > r->num_bundles / 4) {
+    remove_complete(r);
+    divide(r);
+  }
   r->last_step_s = rates_s / rates;
   r->now_s += r->last_step_s;
 }
@@ -608,7 +669,11 @@ int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *s
   if (begun) {
     const double bound_s = fmax(least_time_s(flows, num_counts, &r.src, flows->src),
                                 least_time_s(flows, num_counts, &r.dst, flows->dst));
-    while (r.num_bundles > r.num_complete) step(&r, tolerance_of_elapsed, tolerance_of_bound * bound_s, times);
+    r.tolerance_of_elapsed = tolerance_of_elapsed;
+    r.tolerance_s = tolerance_of_bound * bound_s;
+    if (r.num_bundles >= MIN_HALVED) r.halves = eb_halves_create();
+    divide(&r);
+    while (r.num_bundles > r.num_complete) step(&r, times);
   }
   end_run(&r);
   return begun ? 0 : -1;

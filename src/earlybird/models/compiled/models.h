@@ -83,20 +83,21 @@ int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *s
  * opposite direction. */
 typedef struct eb_connections eb_connections;
 
-/* What an exchange through queues depends on: the bytes of a connection that are in flight at most; those that are carried
- * at a time, at most a window; what may wait at a sending end, as the time that it takes there, of which each unfinished
- * connection has an equal part and at least a chunk; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n
- * unfinished processes, for n up to the most processes of an end; buffered_bytes[class], what of a connection may be
- * unacknowledged when a send is complete: 0 if senders wait, infinity if they never do. */
+/* What an exchange through queues depends on: the bytes of a connection that are in flight at most, a chunk or more; what may
+ * wait at a sending end, as the time that it takes there, of which each unfinished connection has an equal part and at least a
+ * chunk; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n unfinished processes, for n up to the most processes
+ * of an end; buffered_bytes[class], what of a connection may be unacknowledged when a send is complete: 0 if senders wait,
+ * infinity if they never do. */
 typedef struct {
-  int64_t window_bytes, chunk_bytes, num_classes;
+  int64_t window_bytes, num_classes;
   double sending_queue_s;
   const double *bandwidth_bytes_per_s, *buffered_bytes;
 } eb_queue_costs;
 
-/* As for eb_flows_create; every rank posts its messages in the order given. */
+/* As for eb_flows_create; every rank posts its messages in the order given. chunk_bytes are carried at a time. The arrays of
+ * messages are not copied, and must remain as they are. */
 eb_connections *eb_connections_create(int64_t num_messages, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
-                                      const uint16_t *message_class, int64_t num_ranks, const int64_t *group);
+                                      const uint16_t *message_class, int64_t num_ranks, const int64_t *group, int64_t chunk_bytes);
 void eb_connections_destroy(eb_connections *connections);
 
 enum { EB_STALLED = -2 }; /* not everything is complete, and nothing moves any more: a defect of the queues */

@@ -5,172 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models.h"
-#include "order.h"
+#include "connections.h"
+#include "waiting.h"
 
-typedef struct {
-  uint32_t first, end; /* of its messages in eb_connections.message, in the order given */
-  uint32_t src, dst;
-} connection;
-
-struct eb_connections {
-  int64_t num_messages, num_ranks, num_groups, num_connections;
-  uint32_t *message;       /* by connection */
-  int64_t *end_byte;       /* of each of these, counted from the beginning of its connection */
-  uint16_t *message_class; /* of each of these */
-  uint32_t *group;         /* of each rank */
-  uint32_t *posted;        /* the connections of all messages, by sending group, in the order in which they are posted */
-  connection *connections;
-};
-
-void eb_connections_destroy(eb_connections *all) {
-  if (!all) return;
-  free(all->message);
-  free(all->end_byte);
-  free(all->message_class);
-  free(all->group);
-  free(all->posted);
-  free(all->connections);
-  free(all);
-}
-
-/* Sorts the messages by key, equal ones in the order given. */
-static bool order_by(const uint64_t *key, int64_t num, uint32_t *order) {
-  uint32_t *scratch = malloc((size_t)(num + 1) * sizeof *scratch);
-  if (!scratch) return false;
-  for (int64_t i = 0; i < num; i++) order[i] = (uint32_t)i;
-  eb_order_by(key, num, order, scratch);
-  free(scratch);
-  return true;
-}
-
-/* Which messages belong together: belongs_to[message], and the number of connections. */
-static int64_t find_pairs(const eb_connections *all, const uint32_t *src, const uint32_t *dst, uint64_t *key, uint32_t *order,
-                          uint32_t *belongs_to) {
-  const int64_t num = all->num_messages;
-  for (int64_t i = 0; i < num; i++) key[i] = (uint64_t)src[i] * (uint64_t)all->num_ranks + (uint64_t)dst[i];
-  if (!order_by(key, num, order)) return -1;
-  int64_t found = 0;
-  for (int64_t i = 0; i < num; i++) {
-    found += i == 0 || key[order[i]] != key[order[i - 1]];
-    belongs_to[order[i]] = (uint32_t)(found - 1);
-  }
-  return found;
-}
-
-/* The order in which the messages of a group are posted, one group after the other: the k-th messages of all its ranks come
- * before any (k+1)-th one. */
-static bool find_order_of_posting(const eb_connections *all, const uint32_t *src, uint64_t *key, uint32_t *order) {
-  uint32_t *count = calloc((size_t)(all->num_ranks + 1), sizeof *count);
-  if (!count) return false;
-  for (int64_t i = 0; i < all->num_messages; i++) key[i] = (uint64_t)all->group[src[i]] << 32 | count[src[i]]++;
-  free(count);
-  return order_by(key, all->num_messages, order);
-}
-
-/* Numbers the connections in the order of their first messages, so that those that are in use at a time lie side by side. */
-static bool number_connections(eb_connections *all, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
-                               const uint16_t *message_class, const uint32_t *belongs_to) {
-  const int64_t num = all->num_messages;
-  uint32_t *number = malloc((size_t)(all->num_connections + 1) * sizeof *number);
-  if (!number) return false;
-  memset(number, 0xff, (size_t)(all->num_connections + 1) * sizeof *number);
-  uint32_t numbered = 0;
-  for (int64_t i = 0; i < num; i++) {
-    const uint32_t m = all->posted[i];
-    if (number[belongs_to[m]] == UINT32_MAX) {
-      number[belongs_to[m]] = numbered;
-      all->connections[numbered++] = (connection){.src = src[m], .dst = dst[m]};
-    }
-    all->posted[i] = number[belongs_to[m]];
-    all->connections[all->posted[i]].end++; /* how many, for now */
-  }
-  uint32_t first = 0;
-  for (uint32_t c = 0; c < numbered; c++) {
-    connection *of = &all->connections[c];
-    const uint32_t count = of->end;
-    of->first = of->end = first;
-    first += count;
-  }
-  for (int64_t i = 0; i < num; i++) {
-    connection *of = &all->connections[number[belongs_to[i]]];
-    const uint32_t k = of->end++;
-    all->message[k] = (uint32_t)i;
-    all->end_byte[k] = (k == of->first ? 0 : all->end_byte[k - 1]) + size_bytes[i];
-    all->message_class[k] = message_class[i];
-  }
-  free(number);
-  return true;
-}
-
-static bool find_connections(eb_connections *all, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
-                             const uint16_t *message_class) {
-  const size_t messages = (size_t)all->num_messages + 1;
-  uint64_t *key = calloc(messages, sizeof *key);
-  uint32_t *belongs_to = malloc(messages * sizeof *belongs_to);
-  bool done = key && belongs_to;
-  if (done) {
-    all->num_connections = find_pairs(all, src, dst, key, all->posted, belongs_to);
-    done = all->num_connections >= 0 && find_order_of_posting(all, src, key, all->posted) &&
-           number_connections(all, src, dst, size_bytes, message_class, belongs_to);
-  }
-  free(key);
-  free(belongs_to);
-  return done;
-}
-
-eb_connections *eb_connections_create(int64_t num_messages, const uint32_t *src, const uint32_t *dst, const int64_t *size_bytes,
-                                      const uint16_t *message_class, int64_t num_ranks, const int64_t *group) {
-  eb_connections *all = calloc(1, sizeof *all);
-  if (!all) return NULL;
-  const size_t messages = (size_t)num_messages + 1;
-  all->num_messages = num_messages;
-  all->num_ranks = num_ranks;
-  all->message = malloc(messages * sizeof *all->message);
-  all->end_byte = malloc(messages * sizeof *all->end_byte);
-  all->message_class = malloc(messages * sizeof *all->message_class);
-  all->posted = malloc(messages * sizeof *all->posted);
-  all->connections = malloc(messages * sizeof *all->connections);
-  all->group = malloc((size_t)(num_ranks + 1) * sizeof *all->group);
-  bool done = all->message && all->end_byte && all->message_class && all->posted && all->connections && all->group;
-  if (done) {
-    for (int64_t rank = 0; rank < num_ranks; rank++) {
-      all->group[rank] = (uint32_t)group[rank];
-      if (group[rank] >= all->num_groups) all->num_groups = group[rank] + 1;
-    }
-    done = find_connections(all, src, dst, size_bytes, message_class);
-  }
-  if (done) return all;
-  eb_connections_destroy(all);
-  return NULL;
-}
-
-/* Some bytes of a connection, or the acknowledgement of as many, which takes no time but has its place in the queues. */
-typedef struct {
-  uint32_t connection;
-  uint16_t message_class; /* of its first byte */
-  bool is_acknowledgement;
-  int64_t bytes;
-  double arrived_s; /* when its last byte is there */
-} chunk;
+enum { AHEAD = 64 }; /* messages */
 
 /* One end of a group: a server that carries one chunk at a time, in the order in which they come. */
 typedef struct {
-  chunk *waiting; /* a ring */
-  uint32_t head, num, size; /* a power of two */
+  eb_waiting waiting;
+  eb_chunk carried;
   bool is_busy;
-  chunk carried;
   uint32_t active;      /* its ranks with bytes that are not delivered yet */
   uint32_t connections; /* of a sending end, with such bytes */
+  /* Of a sending end: the messages posted at time 0 that wait, before all else, and become chunks only some ahead. */
+  uint32_t next_posted, end_posted;
+  eb_chunk *ahead, *next_ahead, *end_ahead;
 } server;
 
+/* Of a connection that is not a short message. */
 typedef struct {
   int64_t injected, transmitted, delivered, acknowledged; /* bytes; transmitted: those that have passed the sending end */
-  uint32_t next_injected, next_received, next_sent; /* messages that are not complete yet */
+  int64_t posted, emitted; /* what was injected at time 0, and how much of that has become chunks */
+  uint32_t next_injected, next_emitted, next_received, next_sent; /* messages that are not complete yet */
 } progress;
 
+/* When a server has carried its chunk: the bits of a time of 0 or more, which are in the same order, for one comparison without
+ * a branch. */
 typedef struct {
-  double time_s;
+  uint64_t key;
   uint32_t server;
 } event;
 
@@ -178,55 +40,58 @@ typedef struct {
   const eb_connections *all;
   const eb_queue_costs *costs;
   const eb_queue_times *times;
-  server *servers; /* the sending ends of all groups, then the receiving ends */
-  progress *at;    /* of each connection */
-  uint32_t *left;  /* connections that are not complete yet: of the sending ranks, then of the receiving ones */
-  event *heap;     /* at most one event of each server */
-  uint32_t num_events;
+  server *servers;    /* the sending ends of all groups, then the receiving ends */
+  progress *at;       /* of each connection that is not a short message */
+  uint32_t *left;     /* connections that are not complete yet: of the sending ranks, then of the receiving ones */
+  eb_chunk *ahead; /* of all sending ends */
+  eb_waiting_store store;
+  event *first;       /* a tree: [1] is the first event, [k] the first one of [2 k] and [2 k + 1]; each server has a leaf */
+  uint32_t num_leaves;
+  int64_t num_incomplete; /* messages that are not received, and sends that are not complete */
   double now_s;
   bool failed;
 } simulation;
 
-/* At the same time sending ends come first, then by group. */
-static bool comes_before(event a, event b) { return a.time_s < b.time_s || (a.time_s == b.time_s && a.server < b.server); }
-
-static void add_event(simulation *s, event new) {
-  uint32_t place = s->num_events++;
-  for (; place && comes_before(new, s->heap[(place - 1) / 2]); place = (place - 1) / 2) s->heap[place] = s->heap[(place - 1) / 2];
-  s->heap[place] = new;
+static uint64_t key_of(double time_s) {
+  uint64_t key;
+  memcpy(&key, &time_s, sizeof key);
+  return key;
 }
 
-static event take_event(simulation *s) {
-  const event first = s->heap[0], last = s->heap[--s->num_events];
-  uint32_t place = 0;
-  for (;;) {
-    uint32_t child = 2 * place + 1;
-    if (child >= s->num_events) break;
-    if (child + 1 < s->num_events && comes_before(s->heap[child + 1], s->heap[child])) child++;
-    if (!comes_before(s->heap[child], last)) break;
-    s->heap[place] = s->heap[child];
-    place = child;
-  }
-  s->heap[place] = last;
-  return first;
+static double time_of(event of) {
+  double time_s;
+  memcpy(&time_s, &of.key, sizeof time_s);
+  return time_s;
 }
 
-static void enqueue(simulation *s, uint32_t number, chunk one) {
-  server *to = &s->servers[number];
-  if (to->num == to->size) {
-    const uint32_t size = to->size ? 2 * to->size : 64;
-    chunk *ring = malloc(size * sizeof *ring);
-    if (!ring) {
-      s->failed = true;
-      return;
-    }
-    for (uint32_t i = 0; i < to->num; i++) ring[i] = to->waiting[(to->head + i) & (to->size - 1)];
-    free(to->waiting);
-    to->waiting = ring;
-    to->size = size;
-    to->head = 0;
+/* Sets when a server has carried its chunk, infinity if it is idle, and finds which one is first. At the same time sending ends
+ * come before receiving ones, then by group: on the left of the tree. */
+static void set_until(simulation *s, uint32_t number, double until_s) {
+  event *const first = s->first;
+  uint64_t key = key_of(until_s);
+  uint32_t place = s->num_leaves + number;
+  first[place].key = key;
+  for (; place > 1; place /= 2) {
+    const event other = first[place ^ 1];
+    const bool is_other = other.key < key + (place & 1);
+    key = is_other ? other.key : key;
+    number = is_other ? other.server : number;
+    first[place / 2] = (event){key, number};
   }
-  to->waiting[(to->head + to->num++) & (to->size - 1)] = one;
+}
+
+static bool begin_events(simulation *s) {
+  const uint32_t num = 2 * (uint32_t)s->all->num_groups;
+  for (s->num_leaves = 1; s->num_leaves < num;) s->num_leaves *= 2;
+  s->first = malloc(2 * (size_t)s->num_leaves * sizeof *s->first);
+  if (!s->first) return false;
+  const uint64_t never = key_of(INFINITY);
+  for (uint32_t place = 0; place < 2 * s->num_leaves; place++) s->first[place] = (event){never, place % s->num_leaves};
+  return true;
+}
+
+static void enqueue(simulation *s, uint32_t number, eb_chunk one) {
+  if (!eb_waiting_add(&s->servers[number].waiting, &s->store, one)) s->failed = true;
 }
 
 static double bandwidth_of(const simulation *s, const server *end, uint32_t message_class) {
@@ -238,32 +103,78 @@ static uint32_t sending_end(const simulation *s, uint32_t rank) { return s->all-
 static uint32_t receiving_end(const simulation *s, uint32_t rank) { return (uint32_t)s->all->num_groups + s->all->group[rank]; }
 
 static void begin(simulation *s, uint32_t number);
-static void acknowledge(simulation *s, chunk one);
+static void acknowledge(simulation *s, const eb_chunk *one);
 
 /* An acknowledgement goes from the receiving rank to the sending one. */
-static void leave_sending_end(simulation *s, chunk one) {
-  const connection *of = &s->all->connections[one.connection];
-  const uint32_t receiving = receiving_end(s, one.is_acknowledgement ? of->src : of->dst);
+static void leave_sending_end(simulation *s, eb_chunk one) {
+  const uint32_t receiving = receiving_end(s, one.is_acknowledgement ? one.src : one.dst);
   enqueue(s, receiving, one);
   begin(s, receiving);
 }
 
-static void pass_acknowledgement(simulation *s, uint32_t number, chunk one) {
+static void pass_acknowledgement(simulation *s, uint32_t number, eb_chunk one) {
   if (number < s->all->num_groups) leave_sending_end(s, one);
-  else acknowledge(s, one);
+  else acknowledge(s, &one);
 }
 
 /* A chunk goes on to the receiving end while it is still sent, so it passes two idle ends in the time of one, but never leaves
  * before it has arrived. */
-static void carry(simulation *s, uint32_t number, chunk one) {
+static void carry(simulation *s, uint32_t number, eb_chunk one) {
   server *end = &s->servers[number];
-  const double until_s = fmax(one.arrived_s, s->now_s + (double)one.bytes / bandwidth_of(s, end, one.message_class));
+  const double carried_s = s->now_s + (double)one.bytes / bandwidth_of(s, end, one.message_class);
+  const double until_s = one.arrived_s > carried_s ? one.arrived_s : carried_s;
   end->is_busy = true;
   end->carried = one;
-  add_event(s, (event){until_s, number});
+  set_until(s, number, until_s);
   if (number >= s->all->num_groups) return;
   one.arrived_s = until_s;
   leave_sending_end(s, one);
+}
+
+static bool is_short(const eb_connections *all, uint32_t message) {
+  return !all->connection_of || all->connection_of[message] == EB_SHORT;
+}
+
+/* Reads the next messages that were posted, which are far apart in memory: many at once, one does not wait for the other. */
+static void read_ahead(const simulation *s, server *end) {
+  const eb_connections *all = s->all;
+  end->next_ahead = end->end_ahead = end->ahead;
+  for (int k = 0; k < AHEAD && end->next_posted < end->end_posted; k++) {
+    const uint32_t m = all->posted[end->next_posted++];
+    *end->end_ahead++ = (eb_chunk){.bytes = all->size_bytes[m],
+                                   .of = is_short(all, m) ? m : all->connection_of[m],
+                                   .src = all->src[m],
+                                   .dst = all->dst[m],
+                                   .message_class = all->message_class[m],
+                                   .is_long = !is_short(all, m)};
+  }
+}
+
+/* Sets the bytes of the next chunk of a message that was posted; false if it has no more. */
+static bool take_of_message(const simulation *s, eb_chunk *one) {
+  const eb_connections *all = s->all;
+  progress *at = &s->at[one->of];
+  const int64_t left = all->end_byte[at->next_emitted] - at->emitted;
+  one->bytes = left < all->chunk_bytes ? left : all->chunk_bytes;
+  if (left <= 0 || at->emitted + one->bytes > at->posted) {
+    at->next_emitted++;
+    return false;
+  }
+  at->emitted += one->bytes;
+  return true;
+}
+
+static bool take_posted(const simulation *s, server *end, eb_chunk *one) {
+  for (;;) {
+    if (end->next_ahead == end->end_ahead) {
+      if (end->next_posted == end->end_posted) return false;
+      read_ahead(s, end);
+    }
+    *one = *end->next_ahead;
+    if (one->is_long && take_of_message(s, one)) return true; /* there may be more of it */
+    end->next_ahead++;
+    if (!one->is_long && one->bytes <= s->costs->window_bytes) return true;
+  }
 }
 
 /* Begins with what waits at an idle server: acknowledgements pass, up to the next chunk. Afterwards the server is busy or
@@ -271,10 +182,8 @@ static void carry(simulation *s, uint32_t number, chunk one) {
  * nest deeper than one acknowledgement and the chunk that it releases. */
 static void begin(simulation *s, uint32_t number) {
   server *end = &s->servers[number];
-  while (!end->is_busy && end->num) {
-    const chunk one = end->waiting[end->head];
-    end->head = (end->head + 1) & (end->size - 1);
-    end->num--;
+  eb_chunk one;
+  while (!end->is_busy && (take_posted(s, end, &one) || eb_waiting_take(&end->waiting, &s->store, &one))) {
     if (one.is_acknowledgement) pass_acknowledgement(s, number, one);
     else carry(s, number, one);
   }
@@ -283,136 +192,175 @@ static void begin(simulation *s, uint32_t number) {
 /* How many bytes of a connection may wait at its sending end: its part of what the end carries in a time, at least a chunk. */
 static int64_t share_of_queue(const simulation *s, const server *end, uint32_t message_class) {
   const double bytes = s->costs->sending_queue_s * bandwidth_of(s, end, message_class) / end->connections;
-  return bytes > (double)s->costs->chunk_bytes ? (int64_t)fmin(bytes, (double)s->costs->window_bytes) : s->costs->chunk_bytes;
+  const int64_t chunk_bytes = s->all->chunk_bytes;
+  return bytes > (double)chunk_bytes ? (int64_t)fmin(bytes, (double)s->costs->window_bytes) : chunk_bytes;
 }
 
-/* Writes the bytes of a connection up to `until_byte`, in whole chunks as far as its window and the queue of its end allow. */
-static void inject(simulation *s, uint32_t c, int64_t until_byte) {
-  const connection *of = &s->all->connections[c];
+/* Writes the bytes of a connection up to `until_byte`, in whole chunks as far as its window and the queue of its end allow;
+ * those that are posted at time 0 become chunks when they are carried. */
+static void inject(simulation *s, uint32_t c, int64_t until_byte, bool is_posted) {
+  const eb_connection *of = &s->all->connections[c];
+  const int64_t chunk_bytes = s->all->chunk_bytes;
   progress *at = &s->at[c];
   while (at->injected < until_byte) {
     while (s->all->end_byte[at->next_injected] <= at->injected) at->next_injected++;
-    const uint32_t end = sending_end(s, of->src), message_class = s->all->message_class[at->next_injected];
-    const int64_t left = until_byte - at->injected, bytes = left < s->costs->chunk_bytes ? left : s->costs->chunk_bytes;
+    const uint32_t end = sending_end(s, of->src);
+    const uint16_t message_class = s->all->message_class[s->all->message[at->next_injected]];
+    const int64_t left = until_byte - at->injected, bytes = left < chunk_bytes ? left : chunk_bytes;
     if (at->injected + bytes > at->acknowledged + s->costs->window_bytes) return;
     if (at->injected + bytes > at->transmitted + share_of_queue(s, &s->servers[end], message_class)) return;
-    enqueue(s, end, (chunk){.connection = c, .message_class = message_class, .bytes = bytes});
+    if (!is_posted)
+      enqueue(s, end,
+              (eb_chunk){.bytes = bytes, .of = c, .src = of->src, .dst = of->dst, .message_class = message_class, .is_long = true});
     at->injected += bytes;
   }
 }
 
-static void inject_rest(simulation *s, uint32_t c) {
-  const connection *of = &s->all->connections[c];
-  inject(s, c, s->all->end_byte[of->end - 1]);
-  begin(s, sending_end(s, of->src));
-}
+static void inject_rest(simulation *s, uint32_t c) { inject(s, c, s->all->end_byte[s->all->connections[c].end - 1], false); }
 
-/* The message at a place of a connection is received, or its send is complete. */
-static void note_time(const simulation *s, uint32_t place, double *message_s, uint32_t rank, double *last_s) {
-  if (message_s) message_s[s->all->message[place]] = s->now_s;
+/* A message is received, or its send is complete. */
+static void note_time(simulation *s, uint32_t message, double *message_s, uint32_t rank, double *last_s) {
+  s->num_incomplete--;
+  if (message_s) message_s[message] = s->now_s;
   if (last_s) last_s[rank] = s->now_s;
 }
 
 /* A send is complete when no more than what its connection buffers is not acknowledged yet. */
+static bool is_buffered(const simulation *s, int64_t bytes, uint32_t message_class) {
+  return (double)bytes <= s->costs->buffered_bytes[message_class];
+}
+
 static void complete_messages(simulation *s, uint32_t c) {
-  const connection *of = &s->all->connections[c];
+  const eb_connection *of = &s->all->connections[c];
   const eb_connections *all = s->all;
   progress *at = &s->at[c];
-  while (at->next_sent < of->end &&
-         (double)(all->end_byte[at->next_sent] - at->acknowledged) <= s->costs->buffered_bytes[all->message_class[at->next_sent]])
-    note_time(s, at->next_sent++, s->times->sent_s, of->src, s->times->last_sent_s);
-  while (at->next_received < of->end && all->end_byte[at->next_received] <= at->delivered)
-    note_time(s, at->next_received++, s->times->received_s, of->dst, s->times->last_received_s);
-}
-
-static void deliver(simulation *s, chunk one) {
-  const connection *of = &s->all->connections[one.connection];
-  progress *at = &s->at[one.connection];
-  at->delivered += one.bytes;
-  complete_messages(s, one.connection);
-  if (at->next_received == of->end) {
-    server *sending = &s->servers[sending_end(s, of->src)];
-    sending->connections--;
-    if (--s->left[of->src] == 0) sending->active--;
-    if (--s->left[s->all->num_ranks + of->dst] == 0) s->servers[receiving_end(s, of->dst)].active--;
+  for (; at->next_sent < of->end; at->next_sent++) {
+    const uint32_t message = all->message[at->next_sent];
+    if (!is_buffered(s, all->end_byte[at->next_sent] - at->acknowledged, all->message_class[message])) break;
+    note_time(s, message, s->times->sent_s, of->src, s->times->last_sent_s);
   }
-  if (at->injected == s->all->end_byte[of->end - 1] && at->next_sent == of->end) return; /* nothing waits for it */
-  one.is_acknowledgement = true;
-  enqueue(s, sending_end(s, of->dst), one);
-  begin(s, sending_end(s, of->dst));
+  for (; at->next_received < of->end && all->end_byte[at->next_received] <= at->delivered; at->next_received++)
+    note_time(s, all->message[at->next_received], s->times->received_s, of->dst, s->times->last_received_s);
 }
 
-static void acknowledge(simulation *s, chunk one) {
-  s->at[one.connection].acknowledged += one.bytes;
-  complete_messages(s, one.connection);
-  inject_rest(s, one.connection);
+/* Counts a connection that has bytes which are not delivered yet. */
+static void open_connection(simulation *s, uint32_t src, uint32_t dst) {
+  server *sending = &s->servers[sending_end(s, src)];
+  sending->connections++;
+  if (s->left[src]++ == 0) sending->active++;
+  if (s->left[s->all->num_ranks + dst]++ == 0) s->servers[receiving_end(s, dst)].active++;
+}
+
+static void close_connection(simulation *s, uint32_t src, uint32_t dst) {
+  server *sending = &s->servers[sending_end(s, src)];
+  sending->connections--;
+  if (--s->left[src] == 0) sending->active--;
+  if (--s->left[s->all->num_ranks + dst] == 0) s->servers[receiving_end(s, dst)].active--;
+}
+
+/* Delivers a chunk; returns whether nothing waits for its acknowledgement. */
+static bool deliver_short(simulation *s, const eb_chunk *one) {
+  note_time(s, one->of, s->times->received_s, one->dst, s->times->last_received_s);
+  close_connection(s, one->src, one->dst);
+  return is_buffered(s, one->bytes, one->message_class);
+}
+
+static bool deliver_long(simulation *s, const eb_chunk *one) {
+  const eb_connection *of = &s->all->connections[one->of];
+  progress *at = &s->at[one->of];
+  at->delivered += one->bytes;
+  complete_messages(s, one->of);
+  if (at->next_received == of->end) close_connection(s, of->src, of->dst);
+  return at->injected == s->all->end_byte[of->end - 1] && at->next_sent == of->end;
+}
+
+static void deliver(simulation *s, eb_chunk one) {
+  if (one.is_long ? deliver_long(s, &one) : deliver_short(s, &one)) return;
+  one.is_acknowledgement = true;
+  enqueue(s, sending_end(s, one.dst), one);
+  begin(s, sending_end(s, one.dst));
+}
+
+static void acknowledge(simulation *s, const eb_chunk *one) {
+  if (one->is_long) {
+    s->at[one->of].acknowledged += one->bytes;
+    complete_messages(s, one->of);
+    inject_rest(s, one->of);
+  } else {
+    note_time(s, one->of, s->times->sent_s, one->src, s->times->last_sent_s);
+  }
+  begin(s, sending_end(s, one->src));
 }
 
 static void finish(simulation *s, uint32_t number) {
   server *end = &s->servers[number];
-  const chunk one = end->carried;
+  const eb_chunk one = end->carried;
   end->is_busy = false;
   if (number >= s->all->num_groups) {
     deliver(s, one);
-  } else {
-    s->at[one.connection].transmitted += one.bytes;
-    inject_rest(s, one.connection);
+  } else if (one.is_long) {
+    s->at[one.of].transmitted += one.bytes;
+    inject_rest(s, one.of);
   }
   begin(s, number);
+  if (!end->is_busy) set_until(s, number, INFINITY);
 }
 
 /* Every message is written as far as its connection may, in the order of posting. */
 static void post_all(simulation *s) {
   const eb_connections *all = s->all;
-  for (int64_t c = 0; c < all->num_connections; c++) {
-    const connection *of = &all->connections[c];
-    s->at[c] = (progress){.next_injected = of->first, .next_received = of->first, .next_sent = of->first};
-    server *sending = &s->servers[sending_end(s, of->src)];
-    sending->connections++;
-    if (s->left[of->src]++ == 0) sending->active++;
-    if (s->left[all->num_ranks + of->dst]++ == 0) s->servers[receiving_end(s, of->dst)].active++;
-    complete_messages(s, (uint32_t)c);
+  for (int64_t m = 0; m < all->num_messages; m++) {
+    if (!is_short(all, (uint32_t)m)) continue;
+    open_connection(s, all->src[m], all->dst[m]);
+    if (is_buffered(s, all->size_bytes[m], all->message_class[m]))
+      note_time(s, (uint32_t)m, s->times->sent_s, all->src[m], s->times->last_sent_s);
   }
-  uint32_t *written = calloc((size_t)all->num_connections + 1, sizeof *written);
-  if (!written) {
-    s->failed = true;
-    return;
+  for (uint32_t c = 0; c < all->num_connections; c++) {
+    const eb_connection *of = &all->connections[c];
+    s->at[c] = (progress){
+        .next_injected = of->first, .next_received = of->first, .next_sent = of->first, .next_emitted = of->first};
+    open_connection(s, of->src, of->dst);
+    complete_messages(s, c);
   }
-  for (int64_t i = 0; i < all->num_messages; i++) {
-    const uint32_t c = all->posted[i], k = all->connections[c].first + written[c]++;
-    inject(s, c, all->end_byte[k]);
+  for (uint32_t c = 0; c < all->num_connections; c++) {
+    const eb_connection *of = &all->connections[c];
+    for (uint32_t k = of->first; k < of->end; k++) inject(s, c, all->end_byte[k], true);
+    s->at[c].posted = s->at[c].injected;
   }
-  free(written);
+  for (int64_t g = 0; g < all->num_groups; g++) {
+    s->servers[g].next_posted = all->first_posted[g];
+    s->servers[g].end_posted = all->first_posted[g + 1];
+    s->servers[g].ahead = s->servers[g].next_ahead = s->servers[g].end_ahead = s->ahead + g * AHEAD;
+  }
   for (int64_t g = 0; g < all->num_groups; g++) begin(s, (uint32_t)g);
 }
 
-static bool all_complete(const simulation *s) {
-  for (int64_t c = 0; c < s->all->num_connections; c++) {
-    const uint32_t end = s->all->connections[c].end;
-    if (s->at[c].next_received != end || s->at[c].next_sent != end) return false;
-  }
-  return true;
+static bool begin_simulation(simulation *s) {
+  const eb_connections *all = s->all;
+  s->num_incomplete = 2 * all->num_messages;
+  s->servers = calloc(2 * (size_t)all->num_groups + 1, sizeof *s->servers);
+  s->at = malloc(((size_t)all->num_connections + 1) * sizeof *s->at);
+  s->left = calloc(2 * (size_t)all->num_ranks + 1, sizeof *s->left);
+  s->ahead = malloc(((size_t)all->num_groups * AHEAD + 1) * sizeof *s->ahead);
+  return s->servers && s->at && s->left && s->ahead && begin_events(s);
 }
 
 int eb_connections_complete(const eb_connections *all, const eb_queue_costs *costs, const eb_queue_times *times) {
-  const size_t ends = 2 * (size_t)all->num_groups + 1;
   simulation s = {.all = all, .costs = costs, .times = times};
-  s.servers = calloc(ends, sizeof *s.servers);
-  s.heap = malloc(ends * sizeof *s.heap);
-  s.at = malloc(((size_t)all->num_connections + 1) * sizeof *s.at);
-  s.left = calloc(2 * (size_t)all->num_ranks + 1, sizeof *s.left);
-  s.failed = !s.servers || !s.heap || !s.at || !s.left;
+  s.failed = !begin_simulation(&s);
   if (!s.failed) post_all(&s);
-  while (!s.failed && s.num_events) {
-    const event next = take_event(&s);
-    s.now_s = next.time_s;
+  while (!s.failed) {
+    const event next = s.first[1];
+    s.now_s = time_of(next);
+    if (s.now_s == INFINITY) break;
     finish(&s, next.server);
   }
-  const int outcome = s.failed ? -1 : all_complete(&s) ? 0 : EB_STALLED;
-  for (size_t k = 0; s.servers && k < ends; k++) free(s.servers[k].waiting);
+  const int outcome = s.failed ? -1 : s.num_incomplete == 0 ? 0 : EB_STALLED;
+  eb_waiting_free(&s.store);
   free(s.servers);
-  free(s.heap);
   free(s.at);
   free(s.left);
+  free(s.ahead);
+  free(s.first);
   return outcome;
 }
