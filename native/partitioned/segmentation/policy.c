@@ -30,7 +30,8 @@ enum { CHECK = 64, SMALL_CHECK = 512, CHECK_TIMES = 4, MAX_CHECK_STEP = 2048 };
 /* So is one for a long transfer whose costs were measured at its size, if it promises this much: Intel MPI takes 4 ms for 16 MiB in one
  * message and 1.6 ms in four, and eight starts passed before a trial was affordable. */
 #define CLEAR_LONG_GAIN 0.4
-/* So is one of another path, which was measured in the same way, if it promises these. It is compared with the one before at once. */
+/* So is one of another path, which was measured in the same way, if it promises this and EB_CLEAR_PATH_GAIN_S. It is compared with the one
+ * before at once. */
 #define CLEAR_PATH_GAIN 0.1
 /* Options that are not predicted to gain are tried after so many starts where costs are extrapolated: Intel MPI takes half as long
  * for 16 MiB in pieces of 512 KiB, which costs of short messages do not show. */
@@ -352,14 +353,16 @@ static double typical_ready_s(const eb_policy *policy, uint64_t from, uint64_t e
   return num ? eb_planner_typical_s(ready_s, num) : DBL_MAX;
 }
 
-/* Within a node, leaves out starts that were held up, whichever segmentation they had: on a core that another process uses, too, they
- * take 4, 8 or 12 ms longer. The least stays, so that a segmentation is slow of which all starts are. Between nodes times have a part
- * of the clocks, and more noise. */
+/* Within a node, where clocks have no offset, leaves out starts that were held up, whichever segmentation they had: on a core that another
+ * process uses, too, they take 4, 8 or 12 ms longer. The least stays, so that a segmentation is slow of which all starts are; a time that
+ * is not positive was disturbed itself. Between nodes times have a part of the clocks, and more noise. */
 static void drop_held_up(const eb_policy *policy, eb_times *of) {
   double least_s = DBL_MAX;
   int num = 0;
   if (policy->terms.is_inter_node) return;
-  for (int k = 0; k < of->num; k++) least_s = fmin(least_s, of->taken_s[k]);
+  for (int k = 0; k < of->num; k++)
+    if (of->taken_s[k] > 0) least_s = fmin(least_s, of->taken_s[k]);
+  if (least_s == DBL_MAX) return;
   const double most_s = least_s + (HELD_UP - 1) * larger_s(least_s, UNCLEAR_S);
   for (int k = 0; k < of->num; k++)
     if (of->taken_s[k] <= most_s) of->taken_s[num++] = of->taken_s[k];

@@ -17,8 +17,8 @@ enum {
   EB_POLICY_NUM_READY = 2                          /* starts before a check in which readiness is noted for each partition */
 };
 
-/* The times of a start, in seconds. The clocks of the two sides may have a constant offset, so only differences of after_s are
- * meaningful. */
+/* The times of a start, in seconds. Between nodes the clocks of the two sides may have a constant offset, so only differences of
+ * after_s are meaningful there. */
 typedef struct {
   double after_s; /* from the last partition's readiness to the receiver's completion */
   double ready_s; /* from the start to the last partition's readiness */
