@@ -13,7 +13,18 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FOLDER = Path("src/earlybird/models/compiled")
 LIBRARY = "libearlybird_models.so"
 # The same numbers whatever the processor: nothing that only some have, and no fused operations.
-FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-Wall", "-Wextra")
+# GNU: sched_getaffinity and madvise are no part of ISO C.
+FLAGS = (
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-O3",
+    "-ffp-contract=off",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+)
 
 
 class CompileModels(BuildHookInterface):

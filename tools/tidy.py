@@ -37,7 +37,10 @@ def main() -> int:
         return 2
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         native = pool.map(lambda source: tidy(["-p", folder], source), checked_sources(folder))
-        models = pool.map(lambda source: tidy(["--", "-std=c11"], str(source)), sorted(MODELS.glob("*.c")))
+        models = pool.map(
+            lambda source: tidy(["--", "-std=gnu11", "-D_GNU_SOURCE"], str(source)),
+            sorted(MODELS.glob("*.c")),
+        )
         found = "".join([*native, *models])
     print(found, end="")
     return int(bool(found))

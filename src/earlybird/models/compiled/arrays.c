@@ -1,5 +1,4 @@
 /* Memory of large arrays in huge pages, where the system has them. */
-#define _DEFAULT_SOURCE /* madvise */
 #include "arrays.h"
 
 #include <stdint.h>

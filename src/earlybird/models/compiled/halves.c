@@ -1,5 +1,4 @@
 /* A second thread for half of the work; it sleeps between, for other predictions may run at the same time. */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "halves.h"
 
 #include <pthread.h>

@@ -128,8 +128,8 @@ static bool check_operations(const check *c, int32_t *rank_of, uint8_t *marks, u
       if (!is_index(argument, p->num_sets)) return refuse(c, k, "the set of a wait is not there");
       if (used_sets[argument]++) return refuse(c, k, "two waits have one set");
       if (!check_set(c, k, rank_of, marks)) return false;
-    } else if (kind == EB_ENTER) {
-      if (!check_entry(c, k, thread, entered)) return false;
+    } else if (kind == EB_ENTER && !check_entry(c, k, thread, entered)) {
+      return false;
     }
   }
   for (int64_t m = 0; m < p->num_messages; m++)
