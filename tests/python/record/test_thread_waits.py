@@ -14,6 +14,7 @@ from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, THREAD,
 from earlybird.data.recording import load_recording
 from earlybird.data.simulated_program import COMPUTING, ENDED, WAITING
 from earlybird.interop.chrome_trace import chrome_trace
+from earlybird.interop.message_exports import write_chrome_trace
 from earlybird.models.program import Deadlock, Operation, simulate
 from earlybird.record import conditions, simulation
 from earlybird.record.conditions import conditions_as_recorded, simulate_run
@@ -244,6 +245,8 @@ def test_calls_of_threads_are_no_calls_of_the_mpi(tmp_path):
     assert operations.kept_s == {}
     lines = "".join(chrome_trace(joined.all_events, joined.matches, recording))
     assert lines.count('"cat":"thread"') == len(joined.threads)
+    exported = write_chrome_trace(recording.path, tmp_path / "trace.json")
+    assert f" {len(joined.all_events)} events" in exported.text
     assert '"name":"pthread_join"' in lines
 
 
