@@ -49,6 +49,8 @@ bool eb_thread_events_expect(void) {
 }
 
 void eb_thread_event_add(eb_thread *by, const eb_thread_event *event) {
+  const bool waits = event->kind == EB_THREAD_JOINS || event->kind == EB_THREAD_MEETS || event->kind == EB_TASK_JOINS;
+  if (waits) by->joined_ticks += event->end_ticks - event->begin_ticks; /* nobody adds waits of others */
   const bool begins = event->kind == EB_THREAD_BEGINS || event->kind == EB_TASK_BEGINS;
   const eb_traced record = {
       .begin_ticks = event->begin_ticks,
@@ -71,6 +73,5 @@ void eb_thread_event_add(eb_thread *by, const eb_thread_event *event) {
 void eb_thread_did(eb_thread *thread, eb_thread_event_kind kind, uint64_t identity, int num, uint64_t begin_ticks,
                    const void *site) {
   const eb_thread_event event = {kind, thread->number, identity, num, begin_ticks, eb_recorder_ticks(), site};
-  if (kind == EB_THREAD_JOINS || kind == EB_THREAD_MEETS) thread->joined_ticks += event.end_ticks - begin_ticks;
   eb_thread_event_add(thread, &event);
 }

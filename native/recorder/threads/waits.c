@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "recorder/recording/recorder.h"
 #include "recorder/threads/events.h"
@@ -26,23 +27,25 @@ typedef struct {
 /* The thread is creating one, or notes a barrier: a memory allocator may create one on behalf of that. */
 static EB_TLS bool is_creating;
 
-/* As the program would find it without the recorder. */
+/* As the program would find it without the recorder; NULL: the process has none. */
+static void *found_of(const char *name) { return dlsym(RTLD_NEXT, name); }
+
 static void *next_of(const char *name) {
-  void *const found = dlsym(RTLD_NEXT, name);
+  void *const found = found_of(name);
   if (!found) {
     fprintf(stderr, "earlybird: this process has no %s; run the program without `earlybird record`\n", name);
     abort();
   }
   return found;
 }
-#define EB_NEXT_THREAD(name)                                            \
-  static __typeof__(&name) next_##name(void) {                          \
-    static __typeof__(&name) next;                                      \
-    __typeof__(&name) known = __atomic_load_n(&next, __ATOMIC_RELAXED); \
-    if (known) return known;                                            \
-    known = (__typeof__(&name))next_of(#name);                          \
-    __atomic_store_n(&next, known, __ATOMIC_RELAXED);                   \
-    return known;                                                       \
+#define EB_NEXT_THREAD(name)                                                    \
+  static __typeof__(&name) known_##name;                                        \
+  static __typeof__(&name) next_##name(void) {                                  \
+    __typeof__(&name) known = __atomic_load_n(&known_##name, __ATOMIC_RELAXED); \
+    if (known) return known;                                                    \
+    known = (__typeof__(&name))next_of(#name);                                  \
+    __atomic_store_n(&known_##name, known, __ATOMIC_RELAXED);                   \
+    return known;                                                               \
   }
 EB_NEXT_THREAD(pthread_create)
 EB_NEXT_THREAD(pthread_join)
@@ -50,11 +53,19 @@ EB_NEXT_THREAD(pthread_barrier_init)
 EB_NEXT_THREAD(pthread_barrier_destroy)
 EB_NEXT_THREAD(pthread_barrier_wait)
 
+/* While a library is loaded, other threads wait in dlsym, and its initialisation may wait for them: all is found before. */
+#define EB_FIND(name) __atomic_store_n(&known_##name, (__typeof__(&name))found_of(#name), __ATOMIC_RELAXED)
+
 /* A process that keeps no events notes nothing. A child must not find the lock of a thread that it does not have. */
 static bool is_wanted;
 __attribute__((constructor)) static void begin_process(void) {
+  EB_FIND(pthread_create);
+  EB_FIND(pthread_join);
+  EB_FIND(pthread_barrier_init);
+  EB_FIND(pthread_barrier_destroy);
+  EB_FIND(pthread_barrier_wait);
   const char *const folder = getenv("EARLYBIRD_RECORD"), *const events = getenv("EARLYBIRD_RECORD_EVENTS");
-  is_wanted = folder && *folder && events && *events;
+  is_wanted = folder && *folder && events && *events && strcmp(events, "0") != 0;
   if (is_wanted) (void)pthread_atfork(eb_known_lock, eb_known_unlock, eb_known_unlock);
 }
 

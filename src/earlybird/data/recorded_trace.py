@@ -72,6 +72,7 @@ class RankThreads:
         other thread of the process has; or the number of the barrier.
     num_meeting : how many threads meet at the barrier; -1 for others.
     begin_s, end_s : by the clock of the trace.
+    is_of_region : whether it is of a parallel region, whose records are all made at its end.
     """
 
     event: np.ndarray
@@ -83,6 +84,7 @@ class RankThreads:
     num_meeting: np.ndarray
     begin_s: np.ndarray
     end_s: np.ndarray
+    is_of_region: np.ndarray
 
     def __len__(self) -> int:
         return len(self.event)
@@ -145,14 +147,13 @@ class RankTrace:
         if self.is_whole:
             return -np.inf
         # A record is made at the end of its call: calls of other threads may have begun before.
-        firsts = [
-            (int(number[0]), float(end_s[0]))
-            for number, end_s in (
-                (self.records["number"], self.end_s), (self.threads.number, self.threads.end_s)
-            )
-            if len(number)
-        ]  # fmt: skip
-        return min(firsts)[1] if firsts else np.inf
+        of_mpi, of_threads = self.records["number"], self.threads.number
+        if not len(of_threads) or (len(of_mpi) and of_mpi[0] < of_threads[0]):
+            return float(self.end_s[0]) if len(of_mpi) else np.inf
+        # Of a parallel region some may have been dropped; the last one that waits in it waits until its end.
+        is_leading = self.threads.is_of_region & (of_threads < of_mpi[0] if len(of_mpi) else True)
+        num = max(int(np.argmin(np.append(is_leading, False))), 1)
+        return float(self.threads.end_s[:num].max())
 
 
 def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
@@ -269,6 +270,7 @@ class _Head:
         return RankThreads(
             events, rows["number"], rows["thread"].astype(np.int64), rows["call"].astype(np.int64),
             rows["site"], rows["bytes"].astype(np.int64), rows["tag"].astype(np.int64), begin_s, end_s,
+            np.array([name.startswith("omp_") for name in self.calls], bool)[rows["call"]],
         )  # fmt: skip
 
     def require_calls(self, rows: np.ndarray) -> None:

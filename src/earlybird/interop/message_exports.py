@@ -70,9 +70,10 @@ def write_chrome_trace(source: Path, output: Path) -> Exported:
             f"warning: no messages in both directions connect the clocks of {len(unconnected)} ranks with "
             f"that of the first one, such as of rank {unconnected[0]}: they have times of their own"
         )
+    events = joined.all_events
     with files.replace_when_complete(output) as temporary, open(temporary, "w", encoding="utf-8") as stream:
-        stream.writelines(chrome_trace(joined.all_events, joined.matches, recording))
-    return _exported(len(recording.ranks), len(joined.events), "events", tuple(remarks))
+        stream.writelines(chrome_trace(events, joined.matches, recording))
+    return _exported(len(recording.ranks), len(events), "events", tuple(remarks))
 
 
 def _exported(num_ranks: int, count: int, what: str, remarks: tuple[str, ...]) -> Exported:

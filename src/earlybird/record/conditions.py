@@ -11,7 +11,7 @@ from earlybird.data.profile import Profile
 from earlybird.models.program import Deadlock, Network, Operation, Program, SimulatedRun, simulate
 from earlybird.record.collective_costs import CostRatios, cost_ratios, scaled
 from earlybird.record.network import Place, moves_alone, network_of, program_of, reuse_of
-from earlybird.record.operations import Operations
+from earlybird.record.operations import NO_SITE, Operations
 
 _IDEAL_BYTES_PER_S = 1e18
 
@@ -81,13 +81,22 @@ def simulated_program(operations: Operations, program: Program, network: Network
     try:
         return simulate(program, network)
     except Deadlock as error:
-        call, place = operations.sites[max(int(operations.site[error.operation]), 0)]
-        where = f" in {place}" if place else ""
-        raise InputError(
-            f"in the simulation rank {operations.rank[error.operation]} waits for ever in {call}{where}: the "
-            "profile makes a send wait for its receiver that did not wait when it was recorded; give a "
-            "profile of the MPI of the recording"
-        ) from None
+        raise InputError(_deadlock_text(operations, error.operation)) from None
+
+
+def _deadlock_text(operations: Operations, waiting: int) -> str:
+    site, who = int(operations.site[waiting]), f"rank {operations.rank[waiting]}"
+    if site == NO_SITE:  # only new threads wait before their first call
+        who, what = f"a thread of {who}", "for the thread that creates it"
+    else:
+        call, place = operations.sites[site]
+        what = f"in {call} in {place}" if place else f"in {call}"
+    why = "the profile makes a send wait for its receiver that did not wait when it was recorded"
+    advice = "give a profile of the MPI of the recording"
+    if operations.is_of_threads[waiting]:
+        why += ", or the events of its threads are damaged"
+        advice += ", or record the program again"
+    return f"in the simulation {who} waits for ever {what}: {why}; {advice}"
 
 
 def ideal_s(operations: Operations, program: Program) -> float:

@@ -313,6 +313,7 @@ class _Builder:
         # Calls in which ranks are when the window ends, which take until then, and when the run ends.
         self.is_cut = events.end_s > cut.until_s[events.rank]
         self.end = self.is_finalize | self.is_cut
+        self._keep_threads_of(calls)
         self.calls = calls[np.lexsort([events.begin_s[calls], self.timeline[calls]])]
         self.is_called, self.is_whole_call = np.zeros((2, len(events)), bool)
         self.is_called[self.calls] = True
@@ -399,6 +400,16 @@ class _Builder:
         self.thread_rank, self.thread_slot = np.empty((2, number.max() + 1), np.int64)
         self.thread_rank[number], self.thread_slot[number] = events.rank, thread
         return number
+
+    def _keep_threads_of(self, calls: np.ndarray) -> None:
+        """Number the threads that have one of these calls, and one of each rank that has none; others would
+        be in the MPI all the time."""
+        is_kept = np.zeros(len(self.thread_rank), bool)
+        is_kept[self.timeline[calls]] = True
+        ranks, first = np.unique(self.thread_rank, return_index=True)
+        is_kept[first[~np.isin(ranks, self.thread_rank[is_kept])]] = True
+        self.timeline = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[self.timeline]
+        self.thread_rank, self.thread_slot = self.thread_rank[is_kept], self.thread_slot[is_kept]
 
     def _lives(self, slot: np.ndarray) -> np.ndarray:
         """Return which of the threads that have had a slot one after another each event is of."""
@@ -519,6 +530,15 @@ class _Builder:
             last_s = self.begin_s[together].max()
             self._add(together, _ENTER, Operation.ENTER, np.maximum(self.end_s[together] - last_s, 0.0), at)
             semantics.append((int(Semantics.THREADS_WAIT), 0))
+        # Others wait for nobody, and are outside the MPI all the same.
+        is_alone = self.thread_event[self.calls] >= 0
+        is_alone &= ~np.isin(self.calls, np.concatenate([first, second, *waits.meetings]))
+        alone = self.calls[is_alone]
+        at = self.num_collectives + len(self.stands_for) + len(semantics)
+        self._add(alone, _ENTER, Operation.ENTER, 0.0, at + np.arange(len(alone)))
+        semantics += [(int(Semantics.THREADS_WAIT), 0)] * len(alone)
+        self.is_created = np.zeros(len(self.events), bool)
+        self.is_created[second[begins]] = True
         self.of_threads = np.array(semantics, np.int64).reshape(-1, 2)
 
     def _add_ends(self) -> None:
@@ -736,7 +756,7 @@ class _Builder:
         # Threads whose creation is not known begin when they began.
         begins = calls[self.thread_event[calls] == BEGINS]
         starts_s[self.timeline[begins]] = np.where(
-            np.isin(begins, call[kind == Operation.ENTER]), 0.0, self.begin_s[begins] - self.from_s
+            self.is_created[begins], 0.0, self.begin_s[begins] - self.from_s
         )
         recorded_end_s[has_begun] = starts_s[timeline[has_begun]]
         first = np.searchsorted(timeline, np.arange(len(self.thread_rank) + 1))

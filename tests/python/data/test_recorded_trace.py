@@ -4,8 +4,27 @@ import numpy as np
 import pytest
 
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
-from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, POLLS, load_trace, whole_from_s
-from tests.recordings import CALLS, IRECV, ISEND, WAITALL, former_trace_file, trace_file
+from earlybird.data.recorded_trace import (
+    COMPLETION,
+    MESSAGE,
+    ONE_CALL,
+    POLLS,
+    THREAD,
+    load_trace,
+    whole_from_s,
+)
+from tests.recordings import (
+    CALLS,
+    IRECV,
+    ISEND,
+    OMP_ARRIVE,
+    OMP_JOIN,
+    OMP_PARALLEL,
+    THREAD_CALLS,
+    WAITALL,
+    former_trace_file,
+    trace_file,
+)
 
 WORLD = 1
 # A receive and a send are posted, and MPI_Waitall completes both.
@@ -64,6 +83,25 @@ def test_of_a_full_ring_the_latest_records_count(loaded, write):
     whole = loaded(write(rows[:5], 10))
     assert whole_from_s({0: trace, 1: whole}, {0: 500.0, 1: 0.0}) == pytest.approx(515.5)
     assert whole_from_s({1: whole}, {}) == -np.inf
+
+
+def test_a_parallel_region_of_which_records_were_overwritten_is_not_whole(tmp_path):
+    """Its records are made at its end, with the times at which its threads began and arrived."""
+    rows = []
+    for region, begin_s in enumerate((1.0, 3.0)):
+        for k in (1, 2):
+            serial, end_s = 2 * region + k, begin_s + 0.5 * k
+            rows += [
+                (at_s, at_s, call, CALL, 0, -1, -1, THREAD, serial)
+                for at_s, call in ((begin_s, OMP_PARALLEL), (end_s, OMP_ARRIVE), (end_s, OMP_JOIN))
+            ]
+        rows.append((begin_s + 1.5, begin_s + 1.6, WAITALL, CALL, 0, -1, -1, ONE_CALL, 0))
+    # The oldest that is kept: a join of the first region, the begin of a thread in it, the wait after it.
+    for capacity, from_s in ((12, 2.0), (11, 2.0), (8, 2.6), (7, 4.0)):
+        path = tmp_path / "rank-0.trace"
+        path.write_bytes(trace_file(rows, capacity))
+        trace = load_trace(path, CALLS + THREAD_CALLS, 1)
+        assert trace.whole_from_s - 1000 == pytest.approx(from_s)
 
 
 def test_times_follow_the_clock_between_the_moments_at_which_it_was_read(loaded):

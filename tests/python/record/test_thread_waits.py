@@ -1,9 +1,12 @@
 """Recorded programs whose threads create, join and meet each other, simulated as recorded and changed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from earlybird.analysis.waits import traced, waits_of
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
@@ -11,9 +14,12 @@ from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, THREAD,
 from earlybird.data.recording import load_recording
 from earlybird.data.simulated_program import COMPUTING, ENDED, WAITING
 from earlybird.interop.chrome_trace import chrome_trace
-from earlybird.record import simulation
-from earlybird.record.conditions import conditions_as_recorded
-from earlybird.record.operations import operations_of
+from earlybird.interop.message_exports import write_chrome_trace
+from earlybird.models.program import Deadlock, Operation, simulate
+from earlybird.record import conditions, simulation
+from earlybird.record.conditions import conditions_as_recorded, simulate_run
+from earlybird.record.network import network_of
+from earlybird.record.operations import NO_SITE, operations_of
 from earlybird.record.window import parse_window
 from tests import recordings
 from tests.recordings import (
@@ -239,6 +245,8 @@ def test_calls_of_threads_are_no_calls_of_the_mpi(tmp_path):
     assert operations.kept_s == {}
     lines = "".join(chrome_trace(joined.all_events, joined.matches, recording))
     assert lines.count('"cat":"thread"') == len(joined.threads)
+    exported = write_chrome_trace(recording.path, tmp_path / "trace.json")
+    assert f" {len(joined.all_events)} events" in exported.text
     assert '"name":"pthread_join"' in lines
 
 
@@ -303,3 +311,121 @@ def test_joined_time_is_no_unknown_sleep(tmp_path):
         own = load_recording(folder).ranks[0]
         in_calls_s = 1e-9 * float(own.entries["time_ns"][own.entries["role"] == CALL].sum()) - 5
         assert own.slept_s == pytest.approx(max(slept_s + 0.3 - in_calls_s, 0.0), abs=1e-6)
+
+
+RECEIVED_S, COMPUTED_S = 0.001, 0.060
+
+
+def _detached(folder, *extra, capacity=100):
+    """A recording in which rank 0 creates a thread that nobody joins, posts a receive and computes until it
+    waits for the message, which rank 1 has sent meanwhile; and `extra` rows of rank 0. Of rank 1, `capacity`
+    records are kept."""
+    size = 2 * SIZE
+    rows = [
+        [
+            _row(-1.0, 0.0, INIT),
+            _of_thread(5e-4, 6e-4, CREATE, 0, 1),
+            _of_thread(6e-4, 6e-4, CREATE, 1, 1, begins=True),
+            _row(RECEIVED_S, RECEIVED_S, IRECV, of=1, peer=1, request=1),
+            _of_thread(0.005, 0.005, EXIT, 1, 1),
+            _row(COMPUTED_S, COMPUTED_S + 2 * MESSAGE_S, WAITALL),
+            _row(COMPUTED_S, COMPUTED_S + 2 * MESSAGE_S, IRECV, 0, RECEIVED, 1, 1, 5, MESSAGE, size, 1),
+            _row(0.1, 0.101, FINALIZE),
+            *extra,
+        ],
+        [
+            _row(-1.0, 0.0, INIT),
+            _row(0.002, 0.002, ISEND, 0, SENT, 1, 0, 5, size=size, request=1),
+            _row(0.002, COMPUTED_S + 2 * MESSAGE_S, WAITALL),
+            _row(0.002, COMPUTED_S + 2 * MESSAGE_S, ISEND, 0, SENT, 1, 0, 5, COMPLETION, size, 1),
+            _row(0.1, 0.101, FINALIZE),
+        ],
+    ]
+    recordings.on_disk(folder, 2, [(1, 0, 1, size)])
+    calls = recordings.CALLS + recordings.THREAD_CALLS
+    for rank in range(2):
+        entries = recordings.entries(rank, [(1, 0, 1, size)], 0.06)
+        (folder / f"rank-{rank}.ebr").write_bytes(
+            recordings.rank_file(rank, 2, entries, calls=calls, thread_level="multiple")
+        )
+        ordered = sorted(rows[rank], key=lambda row: row[1])
+        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file(ordered, (100, capacity)[rank]))
+    return load_recording(folder)
+
+
+def _begun_inside_s(recording):
+    """When the message begins if its receiver has to be in the MPI."""
+    operations = operations_of(recording)
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
+    program, _ = simulate_run(operations, given)
+    network = network_of(operations, given)[0]
+    inside = np.ones_like(network.starts_inside)
+    (begun_s,) = simulate(program, replace(network, starts_inside=inside)).begun_s
+    return operations, begun_s
+
+
+def test_a_thread_that_nobody_joins_is_outside_the_mpi(tmp_path):
+    """Nothing brings the message on while the first thread computes."""
+    operations, begun_s = _begun_inside_s(_detached(tmp_path / "rec"))
+    assert len(operations.thread_rank) == 3
+    assert begun_s == pytest.approx(COMPUTED_S)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        (_of_thread(0.006, 0.05, JOIN, 0, 7),),
+        (_of_thread(0.006, 0.05, BARRIER_WAIT, 0, 7, meeting=2),),
+        (_of_thread(0.006, 0.05, CREATE, 0, 7),),
+        (_of_thread(0.006, 0.006, CREATE, 2, 8, begins=True), _of_thread(0.01, 0.01, EXIT, 2, 8)),
+    ],
+    ids=["join", "barrier", "create", "begin"],
+)
+def test_waits_of_threads_for_what_is_not_known_are_outside_the_mpi(tmp_path, extra):
+    operations, begun_s = _begun_inside_s(_detached(tmp_path / "rec", *extra))
+    assert begun_s == pytest.approx(COMPUTED_S)
+    # They keep their time, and a thread begins when it began.
+    assert simulation.predict_program(
+        operations, conditions_as_recorded(operations, PROFILE, LAYOUT)
+    ).as_recorded_s == pytest.approx(0.1, rel=1e-3)
+    if len(extra) > 1:
+        begins_s = operations.own_s[operations.first[:-1]]
+        assert begins_s[operations.thread_slot == 2] == pytest.approx(0.006)
+
+
+def test_threads_without_a_call_in_what_is_simulated_are_left_out(tmp_path):
+    """Older events of rank 1 were overwritten."""
+    operations = operations_of(_detached(tmp_path / "rec", capacity=2))
+    assert "the last" in operations.window
+    assert operations.thread_rank.tolist() == [0, 1]
+
+
+def test_a_rank_without_calls_in_the_window_keeps_a_thread(tmp_path):
+    recording = _detached(tmp_path / "rec", _row(0.07, 0.08, ALLREDUCE))
+    operations = operations_of(recording, parse_window("0.065s..0.09s"))
+    assert operations.thread_rank.tolist() == [0, 1]
+
+
+def test_a_wait_for_ever_names_what_a_thread_waits_for(tmp_path, monkeypatch):
+    recording, _ = _record(tmp_path / "rec")
+    operations = operations_of(recording)
+    given = conditions_as_recorded(operations, PROFILE, LAYOUT)
+    is_wait = operations.operation == Operation.WAIT_ALL
+    names = np.array([*(call for call, _ in operations.sites), ""])[operations.site]
+
+    def text_of(waiting):
+        def stuck(*_):
+            raise Deadlock(waiting)
+
+        monkeypatch.setattr(conditions, "simulate", stuck)
+        with pytest.raises(InputError) as error:
+            simulate_run(operations, given)
+        return str(error.value)
+
+    begins = text_of(int(np.flatnonzero(is_wait & (operations.site == NO_SITE))[0]))
+    assert "a thread of rank 0 waits for ever for the thread that creates it" in begins
+    joins = text_of(int(np.flatnonzero(is_wait & (names == "pthread_join"))[0]))
+    assert "rank 0 waits for ever in pthread_join" in joins
+    assert all("events of its threads are damaged" in text for text in (begins, joins))
+    of_mpi = text_of(int(np.flatnonzero(is_wait & (names == "MPI_Waitall"))[0]))
+    assert "damaged" not in of_mpi
