@@ -490,4 +490,5 @@ def test_ranks_that_end_at_once_leave_no_shared_memory(mpi, compiled, own_proces
     assert ended.returncode != 0
     # Lines of two ranks may be mixed; earlybird's own pages have a test of their own.
     mapped = set(re.findall(r"/dev/shm/[\w.-]+$", ended.stdout, re.MULTILINE))
+    assert mapped or mpi == "intel"  # which leaves no name
     assert [path for path in mapped if Path(path).exists()] == []

@@ -128,10 +128,10 @@ def test_epochs_that_do_not_end(mpi, own_process, command, mode, text):
 def test_a_partition_that_is_never_ready(mpi, own_process, command):
     if not features(find_flavour(mpi)).get("has_partitioned"):
         pytest.skip("this MPI has no partitioned communication")
-    program = until_said("partitioned", "3 of 4 partitions ready", command(mpi, "partition"))
+    program = until_said("partitioned", "3 of 4 partitions ready, not partition 3", command(mpi, "partition"))
     result, answer = stuck(own_process, lambda *_: program, mpi, "partition", "--stop")
     assert (answer["verdict"], answer["guilty"]) == ("partitioned", [1]), answer["sentence"]
-    assert "3 of 4 partitions ready" in answer["sentence"]
+    assert "3 of 4 partitions ready, not partition 3" in answer["sentence"]
     assert result.returncode != 1
 
 

@@ -41,7 +41,7 @@ EB_CALL_OF(EB_CALL_PART, MPI_Pready_list);
 EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Request request) __asm__("MPI_Pready_list");
 EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Request request) {
   eb_span span = eb_span_begin(&MPI_Pready_list_call);
-  for (int p = 0; p < length; p++) READY(partitions[p], partitions[p]);
+  if (span.thread) eb_awaited_ready_list(eb_request_key(request), length, partitions);
   const int rc = ((int (*)(int, const int *, MPI_Request))eb_call_next(&MPI_Pready_list_call))(length, partitions, request);
   if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Pready_list_call), NULL, EB_PEER_NONE, 0);

@@ -148,14 +148,26 @@ void eb_awaited_mark(uint64_t key, uint32_t thread) {
   __atomic_store_n(&place->serial, call->serial, __ATOMIC_RELAXED);
 }
 
-/* Threads of a rank make partitions ready at the same time. What is no range is an error of the program, for the MPI to report. */
+/* Threads of a rank make partitions ready at the same time. What is none, or no range, is an error of the program, for the MPI to
+ * report. */
+static void set_ready(const eb_awaited_request *request, int partition) {
+  if (partition < 0 || partition >= EB_AWAITED_PARTITIONS) return;
+  uint64_t *const ready = eb_page_current->ready[request - eb_page_current->requests];
+  (void)__atomic_fetch_or(&ready[partition / 64], UINT64_C(1) << partition % 64, __ATOMIC_RELAXED);
+}
+
 void eb_awaited_ready(uint64_t key, int first, int last) {
   eb_awaited_request *const request = first >= 0 && first <= last ? latest(key, EB_OPEN_CALLS_MAX) : NULL;
   if (!request) return;
-  uint64_t *const ready = eb_page_current->ready[request - eb_page_current->requests];
-  for (int p = first; p <= last && p < EB_AWAITED_PARTITIONS; p++)
-    (void)__atomic_fetch_or(&ready[p / 64], UINT64_C(1) << p % 64, __ATOMIC_RELAXED);
+  for (int p = first; p <= last && p < EB_AWAITED_PARTITIONS; p++) set_ready(request, p);
   (void)__atomic_fetch_add(&request->num_ready, (uint32_t)(last - first) + 1, __ATOMIC_RELAXED);
+}
+
+void eb_awaited_ready_list(uint64_t key, int length, const int *partitions) {
+  eb_awaited_request *const request = length > 0 ? latest(key, EB_OPEN_CALLS_MAX) : NULL;
+  if (!request) return;
+  for (int p = 0; p < length; p++) set_ready(request, partitions[p]);
+  (void)__atomic_fetch_add(&request->num_ready, (uint32_t)length, __ATOMIC_RELAXED);
 }
 
 /* Two threads may add the same one, whose counts the reader adds up. */

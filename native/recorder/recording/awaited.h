@@ -201,6 +201,9 @@ void eb_awaited_mark(uint64_t key, uint32_t thread);
 /* Its partitions from `first` to `last` are ready. */
 void eb_awaited_ready(uint64_t key, int first, int last);
 
+/* The same of `length` of its partitions. */
+void eb_awaited_ready_list(uint64_t key, int length, const int *partitions);
+
 /* The messages with the same peer, communicator and tag; NULL: there are too many. */
 eb_awaited_channel *eb_awaited_channel_of(uint32_t communicator, int32_t peer, int32_t tag);
 

@@ -47,6 +47,8 @@ class Job:
     one_clock : whether hosts share this machine's clock.
     stall_cause : why its ranks may complete no point for a long time.
     nodes : where its processes on virtual nodes leave files.
+    is_one_machine : whether all ranks run on this machine, on virtual nodes or without. Else none reports its
+        shared memory: thousands would append to one file of a shared file system.
     """
 
     launcher: str
@@ -58,6 +60,7 @@ class Job:
     one_clock: bool = False
     stall_cause: str = STALL_CAUSE
     nodes: Sequence[Places] = ()
+    is_one_machine: bool = True
 
 
 def run_kernel(
@@ -86,7 +89,8 @@ def run_kernel(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
     shared = out.with_name(f"{out.name}.shared")  # see native/harness/machine/shared_memory.hpp
-    shared.touch()
+    if job.is_one_machine:
+        shared.touch()
 
     lines = _GrowingLines(out)
 

@@ -70,7 +70,8 @@ class MpiexecLauncher:
             return replace(self, threads=request.threads).launch(request, scratch, progress)
         layout = request.layout
         invocation = self.invocation(layout, scratch)
-        job = Job(self.name, self.mpi, self._binding(layout).name, self.threads)
+        binding = self._binding(layout).name
+        job = Job(self.name, self.mpi, binding, self.threads, is_one_machine=all(map(_is_own, self.hosts)))
         launched = run_kernel(job, invocation, request, scratch, progress)
         if launched.cause is None or launched.interrupted or launched.record["placement"] or not self.hosts:
             return launched
@@ -103,7 +104,7 @@ class MpiexecLauncher:
         agent = [self.agent] if self.agent else ["ssh", "-o", "BatchMode=yes"]
         give_up_s = time.monotonic() + _REACH_LIMIT_S
         for host in hosts:
-            if host in _OWN_NAMES or host == socket.gethostname() or time.monotonic() > give_up_s:
+            if _is_own(host) or time.monotonic() > give_up_s:
                 continue
             try:
                 tried = subprocess.run(
@@ -132,3 +133,7 @@ class MpiexecLauncher:
             )
         # The cores of other hosts are unknown: the MPI binds core by core, and the placement is verified.
         return placement.Binding("core, by the MPI", None)
+
+
+def _is_own(host: str) -> bool:
+    return host in _OWN_NAMES or host == socket.gethostname()

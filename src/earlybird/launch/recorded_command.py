@@ -129,10 +129,12 @@ def run_recorded(
     reach the command; `watch` may end it."""
     # Ranks may outlive a launcher that is killed, and may end before anybody looks at them.
     with orphans_adopted() as seen, shared_memory.reports() as reports:
-        environment = environment | {"EARLYBIRD_RECORD_SHARED": str(reports)}
+        if reports is not None:
+            environment = environment | {"EARLYBIRD_RECORD_SHARED": str(reports)}
         status = _ended(program, arguments, environment, is_quiet, seen, watch or _NoWatch())
         if status:
-            seen.add_segments(shared_memory.reported_in(reports))
+            if reports is not None:
+                seen.add_segments(shared_memory.reported_in(reports))
             seen.remove_left()
     return status if status >= 0 else 128 - status
 

@@ -1,9 +1,11 @@
 """Remove the shared memory that a killed job leaves in /dev/shm, where it would stay until a reboot."""
 
 import contextlib
+import fcntl
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ PREFIXES = (
     *("mpich_shm_", "mpich_vci_", "mpich_shar_tmp", "ucx_shm_posix_"),
     *("Intel_MPI_", "sm_segment.", "vader_segment."),
 )
+_REPORTS, _MIN_AGE_S = "earlybird-shared-", 60.0
 
 
 def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str]) -> bool:
@@ -40,16 +43,48 @@ def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str])
 
 
 @contextlib.contextmanager
-def reports() -> Iterator[Path]:
+def reports() -> Iterator[Path | None]:
     """Yield a file for the block, to which processes of this machine append the paths of what they have
-    mapped, one to a line: see native/recorder/recording/shared_memory.h."""
-    descriptor, path = tempfile.mkstemp(prefix="earlybird-shared-")
-    os.close(descriptor)
+    mapped, one to a line: see native/recorder/recording/shared_memory.h. None if no file can be made."""
+    made = None
+    with contextlib.suppress(OSError):
+        made = tempfile.mkstemp(prefix=_REPORTS)
+    if made is None:
+        yield None
+        return
+    descriptor, path = made[0], Path(made[1])
     try:
-        yield Path(path)
-    finally:
+        # Held until this process ends, however that is.
         with contextlib.suppress(OSError):
-            os.unlink(path)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _remove_left_reports(path.parent)
+        yield path
+    finally:
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _remove_left_reports(folder: Path) -> None:
+    """Remove this user's files of `reports` that no process holds: one that is killed leaves its own."""
+    with contextlib.suppress(OSError), open_folder(folder) as descriptor:
+        for name in os.listdir(descriptor):
+            if name.startswith(_REPORTS):
+                with contextlib.suppress(OSError):
+                    _remove_unless_held(name, descriptor)
+
+
+def _remove_unless_held(name: str, folder: int) -> None:
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        status = os.fstat(file)
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        # Another process may have made it just now and not hold it yet.
+        if is_ours and time.time() - status.st_mtime > _MIN_AGE_S:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(file)
 
 
 def reported_in(path: Path) -> set[str]:

@@ -162,7 +162,7 @@ class SrunLauncher:
         )
         binding = "core, shared by several ranks" if shared else "core"
         extra = {"srun": self.srun.text} if self.srun.text else {}
-        job = Job(self.name, self.mpi, binding, self.threads, extra=extra)
+        job = Job(self.name, self.mpi, binding, self.threads, extra=extra, is_one_machine=False)
         launched = run_kernel(job, invocation, request, scratch, progress)
         return _as_queued(launched, request.stall_limit_s)
 

@@ -45,7 +45,8 @@ def reuse_note(pattern: Pattern, layout: Layout, profile: Profile) -> str | None
     )
     if ratio >= MIN_RATIO:
         return (
-            f"{begin}: one of {format_bytes(size)} is then {ratio:.1f} times as fast, as {_MEASURE} measured"
+            f"{begin}: one of {format_bytes(size)} is then up to {ratio:.1f} times as fast, as {_MEASURE} "
+            "measured"
         )
     is_of_contention = any(len(p.bandwidth_bytes_per_s) > 1 for level in levels for p in level.protocols)
     if not measured and is_of_contention:
@@ -55,12 +56,12 @@ def reuse_note(pattern: Pattern, layout: Layout, profile: Profile) -> str | None
 
 def _ratio(level: Level, size_bytes: int) -> float:
     """Return how many times as fast the bytes of a message of about this size are with reused buffers, the
-    largest ratio of all N."""
+    largest ratio of all N; 0 for a size out of the range that was measured."""
     ratios = [0.0]
     protocol = [item for item in level.protocols if item.min_bytes <= size_bytes][-1]
     for n, times_s in level.extra[REUSED].items():
         sizes = np.array(sorted(int(size) for size in times_s if int(size) > 0))
-        if not len(sizes):
+        if not len(sizes) or not sizes[0] <= size_bytes <= sizes[-1]:
             continue
         nearest = int(sizes[np.argmin(abs(np.log(sizes / size_bytes)))])
         rate = float(np.interp(int(n), *protocol.bandwidth_table()))

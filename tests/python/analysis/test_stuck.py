@@ -331,6 +331,7 @@ def test_a_partition_that_is_never_ready():
         (8, set(), "0 of 8 partitions ready, not partitions 0-7"),
         (20, set(range(1, 20, 2)), "10 of 20 partitions ready, not partitions 0, 2, 4, 6 and 6 more"),
         (600, set(range(2, 512)), "510 of 600 partitions ready, not partitions 0-1 and 88 more"),
+        (600, set(range(512)) - {5}, "511 of 600 partitions ready, not partitions 5 and 88 more"),
         (600, set(range(512)), "512 of 600 partitions ready"),
     ],
 )
@@ -348,6 +349,21 @@ def test_partitions_that_are_not_ready_are_named_where_they_are_awaited_and_wher
     assert not unready or f"from rank 1, tag 3, {text}." in sentence
     sentence = judge(job(inside(receives, call="MPI_Wait"), computing(), states={1: ENDED})).sentence
     assert "partition" not in sentence
+
+
+def test_which_partitions_a_receive_lacks_is_not_said_if_it_may_be_of_either_of_two_sends():
+    sends = [
+        Awaited(
+            PARTITIONED_SEND, "MPI_Psend_init", 0, 3, WORLD, 32, partitions=4, num_ready=3, unready=(number,)
+        )
+        for number in (1, 2)
+    ]
+    receives = Awaited(PARTITIONED_RECEIVE, "MPI_Precv_init", 1, 3, WORLD, 32)
+    where = judge(job(inside(receives, call="MPI_Wait"), inside(*sends, call="MPI_Waitall")))
+    assert (where.verdict, where.guilty) == ("partitioned", (1,))
+    assert "from rank 1, tag 3." in where.sentence
+    for number in (1, 2):
+        assert f"to rank 0, tag 3, 3 of 4 partitions ready, not partition {number}" in where.sentence
 
 
 def test_another_thread_may_send():

@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +11,10 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.launch import job as jobs
-from earlybird.launch.launcher import Request
+from earlybird.launch import local
+from earlybird.launch.launcher import Launched, Request
 from earlybird.launch.mpiexec import Invocation
+from earlybird.machine.flavours import Flavour
 
 POINT = {"mpi": "none", "level": "intra_socket", "size_bytes": 8, "buffers": "vary"}
 SAMPLE = {"kernel": "pingpong", "quantity": "half_round_trip", "config": POINT, "times_s": [1e-6],
@@ -22,13 +26,15 @@ def run(tmp_path, monkeypatch):
     """Run a script in the place of mpiexec and its ranks; `$OUT` is where samples go."""
     monkeypatch.setattr(jobs, "kernel_path", lambda mpi, kernel: tmp_path / kernel)
 
-    def launch(script: str, watch=None, settings=None, preferred=None, compared=(), **more):
+    def launch(
+        script: str, watch=None, settings=None, preferred=None, compared=(), is_one_machine=True, **more
+    ):
         mpi = SimpleNamespace(
             name="none", family="mpich", version="0", environment=lambda: dict(os.environ),
             settings=settings or {}, compared=compared,
         )  # fmt: skip
         arguments = ("sh", "-c", script, "mpiexec")
-        job = jobs.Job("local", mpi, "core", watch=watch)
+        job = jobs.Job("local", mpi, "core", watch=watch, is_one_machine=is_one_machine)
         limits = {"time_limit_s": 20, "stall_limit_s": 20}
         request = Request("0", "pingpong", [POINT], parse_layout("1x1x1"), **limits, **more)
         out = {"OUT": str(tmp_path / "samples.ndjson")}
@@ -46,6 +52,26 @@ def _complete(*hosts: str, **extra) -> str:
     record = {"launch_record": {"placement": placement, "clock": {"resolution_s": 1e-8}}}
     lines = "\n".join(json.dumps(line) for line in (record, SAMPLE | extra))
     return f"printf '%s\\n' '{lines}' > $OUT"
+
+
+@pytest.mark.parametrize("is_one_machine", [True, False])
+def test_ranks_report_their_shared_memory_on_one_machine_alone(run, tmp_path, is_one_machine):
+    assert run(_complete(), is_one_machine=is_one_machine).cause is None
+    assert (tmp_path / "samples.ndjson.shared").exists() == is_one_machine
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_one_machine"),
+    [((), True), (("localhost", socket.gethostname()), True), (("localhost", "elsewhere"), False)],
+)
+def test_hosts_are_one_machine_if_all_are_this_one(monkeypatch, tmp_path, hosts, is_one_machine):
+    caught = []
+    launched = Launched({"placement": []}, [], None)
+    monkeypatch.setattr(local, "run_kernel", lambda job, *others: caught.append(job) or launched)
+    mpi = Flavour("mpich", "mpich", "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
+    request = Request("0", "pingpong", [], parse_layout(f"{len(hosts) or 1}x1x1"))
+    local.MpiexecLauncher(mpi, hosts).launch(request, tmp_path, lambda *heard: None)
+    assert [job.is_one_machine for job in caught] == [is_one_machine]
 
 
 def test_points_missing_after_a_good_end_are_put_down_to_what_has_died(run):

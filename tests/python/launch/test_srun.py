@@ -283,7 +283,7 @@ def test_arguments_of_the_user_precede_those_of_the_launch_and_are_recorded(monk
     of_user.launch(Request("0", "pingpong", [], parse_layout("1x1x2")), tmp_path, lambda *heard: None)
     ((job, invocation, *_),) = caught
     assert invocation.before_program[:6] == ("srun", "--network=a b", "-p", "debug", "-n", "2")
-    assert job.extra == {"srun": "'--network=a b' -p debug"}
+    assert job.extra == {"srun": "'--network=a b' -p debug"} and not job.is_one_machine
 
 
 def test_nodes_have_the_names_that_slurm_knows(monkeypatch, tmp_path):

@@ -1,14 +1,19 @@
 """What killed jobs leave in /tmp is removed, and nothing of a job that lives."""
 
+import fcntl
 import mmap
 import os
 import shutil
+import signal
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
 from earlybird.launch import shared_memory, temporary_files
+from earlybird.launch.recorded_command import run_recorded
 from earlybird.launch.temporary_files import TOPOLOGY, remove_left
 from tests import left_files
 
@@ -82,6 +87,58 @@ def test_shared_memory_that_no_process_has_is_removed(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
     shared_memory.remove_left(time.time() - 60, tmp_path, only=ours)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mpich_shm_others", "other"]
+
+
+def test_a_file_of_reports_goes_with_its_process_and_none_is_no_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed, young, other = (tmp_path / name for name in ("earlybird-shared-a", "earlybird-shared-b", "other"))
+    for path in (killed, young, other):
+        path.touch()
+    with shared_memory.reports() as first:
+        for path in (killed, other, first):
+            os.utime(path, (0, 0))
+        with shared_memory.reports() as second:
+            assert set(tmp_path.iterdir()) == {first, second, young, other}
+    assert set(tmp_path.iterdir()) == {young, other}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with shared_memory.reports() as absent:
+        assert absent is None
+
+
+def test_a_command_runs_where_no_temporary_file_can_be_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    script = 'test -z "${EARLYBIRD_RECORD_SHARED+set}" && exit 3'
+    assert run_recorded("/bin/sh", ["sh", "-c", script], {}, False) == 3
+
+
+def test_the_signal_of_a_broken_lease_does_not_end_the_tests(tmp_path, monkeypatch):
+    (tmp_path / "mpich_shm_left").write_bytes(bytes(4096))
+    came, control = [], fcntl.fcntl
+
+    def disturbed(descriptor, command, argument):
+        result = control(descriptor, command, argument)
+        signal.raise_signal(signal.SIGIO)
+        return result
+
+    monkeypatch.setattr(fcntl, "fcntl", disturbed)
+    before = signal.signal(signal.SIGIO, lambda number, frame: came.append(number))
+    try:
+        assert left_files.remove_left(time.time() - 60, tmp_path) == ["mpich_shm_left"]
+        assert came == []
+        signal.raise_signal(signal.SIGIO)
+        assert came == [signal.SIGIO]
+    finally:
+        signal.signal(signal.SIGIO, before)
+
+
+def test_tests_leave_the_folders_of_daemons(tmp_path, monkeypatch, no_other_proxy):
+    """In a container that shares /tmp, a live one of another has no process here."""
+    monkeypatch.setattr(left_files.temporary_files.remove_left, "__defaults__", (tmp_path, Path("/proc")))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (tmp_path / f"ompi.{ended.pid}").mkdir()
+    left_files.remove_left(time.time() - 60, tmp_path)
+    assert (tmp_path / f"ompi.{ended.pid}").exists()
 
 
 def test_tests_remove_what_no_process_has(tmp_path):

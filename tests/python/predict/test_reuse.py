@@ -32,9 +32,17 @@ def note(messages, of, layout="1x1x2"):
 def test_the_ratio_is_that_of_the_measured_reuse():
     text = note(pattern(), profile({"1": {str(SIZE): SIZE / 4e9}}))
     assert (
-        "one of 256 KiB is then 4.0 times as fast, as `earlybird measure contention --buffers reuse`" in text
+        "one of 256 KiB is then up to 4.0 times as fast, as `earlybird measure contention --buffers reuse` "
+        "measured" in text
     )
     assert note(pattern(), profile({"1": {str(SIZE): SIZE / 1.2e9}})) is None
+
+
+@pytest.mark.parametrize("size", [SIZE // 2, 2 * SIZE])
+def test_a_size_out_of_the_measured_range_has_no_ratio(size):
+    assert note(pattern(size), profile({"1": {str(SIZE): SIZE / 4e9}})) is None
+    measured_s = {str(SIZE // 4): 1e-6, str(4 * SIZE): 1e-6}
+    assert "times as fast" in note(pattern(size), profile({"1": measured_s}))
 
 
 def test_where_it_was_not_measured_the_command_is_named():

@@ -11,7 +11,7 @@ import pytest
 
 from earlybird.analysis.communicators import topology_text
 from earlybird.cli import main
-from earlybird.data.recorded_rank import Arrivals, Communicator, Step
+from earlybird.data.recorded_rank import Arrivals, Communicator, OpenCall, Step
 from earlybird.data.recording import load_recording
 from earlybird.present.contents import contents
 from earlybird.present.material import Material, collect
@@ -257,6 +257,17 @@ def test_several_recordings_have_a_selector_and_names(eight):
     first, *others = [one.do for one in found.answers]
     assert first.count("`earlybird ") == 2 and "`--events 10000`" in first
     assert others == [f"the commands of rec0 apply to rec{k}, too" for k in (1, 2)]
+
+
+def test_a_recording_of_a_hang_has_its_own_commands_after_others():
+    normal, hung = in_memory(4, ring(4)), in_memory(4, ring(4))
+    opened = OpenCall("MPI_Waitall", 0, None, 1.0, 3, 0, 1, None, 2.0)
+    hung.ranks[0] = dataclasses.replace(hung.ranks[0], end=None, open_calls=[opened])
+    first, other, again = (one.do for one in chapter(normal, hung, hung).answers)
+    assert "`--events 10000`" in first
+    assert "`--stuck 60s`" in other and "`earlybird pattern recording rec1 -o" in other
+    assert "rec0" not in other and "advise program" not in other
+    assert again.endswith("; the commands of rec1 apply to rec2, too")
 
 
 def test_text_of_a_recording_is_escaped():

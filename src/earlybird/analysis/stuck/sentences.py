@@ -74,7 +74,7 @@ def _ready_text(awaited: Awaited) -> str:
     more = awaited.partitions - awaited.num_ready - sum(last - first + 1 for first, last in shown)
     if texts and more > 0:
         texts.append(f"{more} more")
-    noun = "partition" if len(awaited.unready) == 1 else "partitions"
+    noun = "partition" if len(awaited.unready) == len(texts) == 1 else "partitions"
     missing = f", not {noun} {labels.listed(texts)}" if texts else ""
     return f", {awaited.num_ready} of {awaited.partitions} partitions ready{missing}"
 

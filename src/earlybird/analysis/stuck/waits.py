@@ -154,13 +154,16 @@ class Waiting:
         if awaited.kind == PARTITIONED_SEND and awaited.num_ready < awaited.partitions:
             return Condition(frozenset({state.rank}), awaited=awaited)
         if awaited.kind == PARTITIONED_RECEIVE and awaited.peer in self.ranks:
-            sender = partitioned_sender(self.ranks[awaited.peer], state.rank, awaited)
-            if sender is None:
+            senders = partitioned_senders(self.ranks[awaited.peer], state.rank, awaited)
+            if not senders:
                 return Condition(frozenset({awaited.peer}), awaited=awaited)
+            sender = senders[0]
             if sender.num_ready < sender.partitions:
-                # What the sender has not made ready is what the receive waits for.
+                # What the sender has not made ready is what the receive waits for; of several sends, which is
+                # its own is not known.
+                unready = sender.unready if len(senders) == 1 else ()
                 lacks = replace(
-                    awaited, partitions=sender.partitions, num_ready=sender.num_ready, unready=sender.unready
+                    awaited, partitions=sender.partitions, num_ready=sender.num_ready, unready=unready
                 )
                 return Condition(frozenset({awaited.peer}), awaited=lacks)
         return None
@@ -313,16 +316,10 @@ def differs(one: Entered, other: Entered, is_inter: bool = False) -> bool:
     return one.call != other.call or one.root != other.root or is_other_size
 
 
-def partitioned_sender(state: RankState, receiver: int, awaited: Awaited) -> Awaited | None:
-    """Return the partitioned send that a partitioned receive waits for, if it has been started."""
-    for request in state.requests:
-        if request.kind == PARTITIONED_SEND and (request.peer, request.tag, request.communicator) == (
-            receiver,
-            awaited.tag,
-            awaited.communicator,
-        ):
-            return request
-    return None
+def partitioned_senders(state: RankState, receiver: int, awaited: Awaited) -> list[Awaited]:
+    """Return the started partitioned sends that a partitioned receive may wait for."""
+    key = (PARTITIONED_SEND, receiver, awaited.tag, awaited.communicator)
+    return [each for each in state.requests if (each.kind, each.peer, each.tag, each.communicator) == key]
 
 
 def is_same_window(one: Awaited, other: Awaited) -> bool:

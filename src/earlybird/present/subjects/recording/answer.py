@@ -20,24 +20,23 @@ NO_TIME = "No MPI call took measurable time after MPI_Init."
 
 
 def answers(all_recorded: Sequence[Recorded]) -> list[Answer]:
-    """Return the lines of recordings on the first screen; commands that differ in the recording alone are
-    said for the first one."""
-    found: list[Answer] = []
-    first: dict[str, str] = {}  # the recording whose answer has a command
+    """Return the lines of recordings on the first screen; commands that differ from those of an earlier one
+    in the recording alone are said for that one."""
+    lines: list[Answer] = []
+    first: dict[tuple[str, ...], str] = {}  # the recording whose answer has these commands
     for recorded in all_recorded:
         if recorded.recording.is_watched:
-            found.append(_answer_of_watched(recorded))
+            lines.append(_answer_of_watched(recorded))
         elif recorded.calls.in_run:
-            commands = _commands(recorded)
-            again = next((first[purpose] for purpose in commands if purpose in first), "")
-            new = [f"{purpose}, {command}" for purpose, command in commands.items() if purpose not in first]
-            more = [f"the commands of {again} apply to {recorded.name}, too"] if again else []
-            found.append(_answer(recorded, [*new, *more]))
-            first |= {purpose: recorded.name for purpose in commands if purpose not in first}
-    return found
+            commands = _commands(recorded, recorded.path)
+            same = first.setdefault(tuple(_commands(recorded, "")), recorded.name)
+            if commands and same != recorded.name:
+                commands = [f"the commands of {same} apply to {recorded.name}, too"]
+            lines.append(_recorded_answer(recorded, commands))
+    return lines
 
 
-def _answer(recorded: Recorded, commands: Sequence[str]) -> Answer:
+def _recorded_answer(recorded: Recorded, commands: Sequence[str]) -> Answer:
     """Return the share of MPI, and the next action."""
     in_mpi, is_hung = recorded.calls.whole, _is_hung(recorded)
     low, high = labels.percent(in_mpi.spread.low), labels.percent(in_mpi.spread.high)
@@ -52,20 +51,20 @@ def _answer(recorded: Recorded, commands: Sequence[str]) -> Answer:
     )
 
 
-def _commands(recorded: Recorded) -> dict[str, str]:
-    """Return purposes, as `to rank changes of the program`, and what to run for them."""
+def _commands(recorded: Recorded, path: str) -> list[str]:
+    """Return what to run, with its purpose before, if the recording is at `path`."""
     is_hung = _is_hung(recorded)
-    commands = {}
+    commands = []
     if not is_hung:
-        command = f"`earlybird advise program {path_argument(recorded.path)} --profile profile.json`"
-        commands["to rank changes of the program"] = f"run {command}"
+        command = f"`earlybird advise program {path_argument(path)} --profile profile.json`"
+        commands.append(f"to rank changes of the program, run {command}")
     if recorded.heaviest:
-        command = f"`earlybird pattern recording {path_argument(recorded.path)} -o exchange.csv`"
-        commands["to predict the exchange on another layout or machine"] = f"first run {command}"
+        command = f"`earlybird pattern recording {path_argument(path)} -o exchange.csv`"
+        commands.append(f"to predict the exchange on another layout or machine, first run {command}")
     if is_hung and recorded.recording.where is None:
-        commands["to see who waits for whom"] = "record again with `--stuck 60s`"
+        commands.append("to see who waits for whom, record again with `--stuck 60s`")
     elif recorded.waits is None and not is_hung:
-        commands["to see who waits for whom"] = "record again with `--events 10000`"
+        commands.append("to see who waits for whom, record again with `--events 10000`")
     return commands
 
 
