@@ -1,7 +1,6 @@
 """Remove the shared memory that a killed job leaves in /dev/shm, where it would stay until a reboot."""
 
 import contextlib
-import fcntl
 import os
 import stat
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from earlybird.data import locks
 from earlybird.machine.private_folder import open_folder
 
 FOLDER = Path("/dev/shm")
@@ -55,8 +55,8 @@ def reports() -> Iterator[Path | None]:
     descriptor, path = made[0], Path(made[1])
     try:
         # Held until this process ends, however that is.
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError, locks.Locked):
+            locks.take(descriptor, waits=False)
             _remove_left_reports(path.parent)
         yield path
     finally:
@@ -80,8 +80,7 @@ def _remove_unless_held(name: str, folder: int) -> None:
         status = os.fstat(file)
         is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
         # Another process may have made it just now and not hold it yet.
-        if is_ours and time.time() - status.st_mtime > _MIN_AGE_S:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_ours and time.time() - status.st_mtime > _MIN_AGE_S and not locks.is_taken(file):
             os.unlink(name, dir_fd=folder)
     finally:
         os.close(file)
