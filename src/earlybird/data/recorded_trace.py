@@ -57,6 +57,8 @@ _THREAD_CALLS = {
     "pthread_create": CREATES, "pthread_exit": ENDS, "pthread_join": JOINS, "pthread_barrier_wait": MEETS,
     "omp_parallel": CREATES, "omp_arrive": ENDS, "omp_join": JOINS,
 }  # fmt: skip
+# Of these, those that wait for no other thread.
+LOCAL_THREAD_CALLS = frozenset(name for name, event in _THREAD_CALLS.items() if event in (CREATES, ENDS))
 
 
 @dataclass(frozen=True, eq=False)

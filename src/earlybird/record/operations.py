@@ -32,7 +32,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import POLLS, STARTS
 from earlybird.data.phases import find_phases
 from earlybird.data.recorded_rank import CALL, CONCURRENT, NULL_PEER, RECEIVED, SENT
-from earlybird.data.recorded_trace import BEGINS, COMPLETION, CREATES, ENDS, open_traces
+from earlybird.data.recorded_trace import BEGINS, COMPLETION, CREATES, ENDS, LOCAL_THREAD_CALLS, open_traces
 from earlybird.data.recording import Recording
 from earlybird.data.shell_commands import command_text, path_argument
 from earlybird.data.units import format_bytes, format_seconds
@@ -51,8 +51,7 @@ AS_PROTOCOL, NEVER, ALWAYS, EARLY = SENDERS = range(4)
 # longer.
 _SPIN_S = 5e-6
 # Local calls, whose recorded duration is what they cost.
-_LOCAL = STARTS | {
-    "pthread_create", "pthread_exit", "omp_parallel", "omp_arrive",
+_LOCAL = STARTS | LOCAL_THREAD_CALLS | {
     "MPI_Bsend", "MPI_Send_init", "MPI_Bsend_init", "MPI_Ssend_init", "MPI_Rsend_init", "MPI_Recv_init",
     "MPI_Cancel", "MPI_Request_free", "MPI_Pcontrol", "MPI_Comm_set_name",
 }  # fmt: skip
